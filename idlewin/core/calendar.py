@@ -1,0 +1,204 @@
+"""Hours in which a window may be open, in a zone's local time.
+
+The one file of the core that uses pendulum. An instant is turned into local days first, so a
+weekday is never UTC's; where a clock change makes a local time ambiguous or skips it, the
+calendar opens at the later and closes at the earlier instant.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import pendulum
+
+from idlewin.core.text import camel
+from idlewin.core.window import Span, merged, without
+
+DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+#: How far ahead a calendar looks; an opening or closing beyond it is as good as never.
+HORIZON = timedelta(days=15)
+_DAY = timedelta(days=1)
+_CLOCK = r"([01]\d|2[0-4]):([0-5]\d)"
+_WEEKLY = re.compile(rf"(?P<days>[A-Za-z,\-]+)?\s*(?:(?P<from>{_CLOCK})-(?P<to>{_CLOCK}))?")
+_HINT = "write 'Mon-Fri 22:00-07:00', 'Sat,Sun', or '2026-12-24T18:00/2026-12-27T06:00'"
+
+
+@dataclass(frozen=True, slots=True)
+class Weekly:
+    """A span that comes back each week; days are those on which it starts, minutes are local."""
+
+    days: frozenset[int]
+    start: int
+    end: int
+
+    def on(self, day: date, zone: pendulum.Timezone) -> tuple[Span, ...]:
+        """Its span that starts on a local day, if any."""
+        if day.weekday() not in self.days:
+            return ()
+        start, end = _instant(day, self.start, zone, 1), _instant(day, self.end, zone, 0)
+        return (Span(start, end),) if start < end else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """A span of local time that comes once."""
+
+    start: datetime
+    end: datetime
+
+    def on(self, day: date, zone: pendulum.Timezone) -> tuple[Span, ...]:
+        """Its span, told on the local day on which it starts and on each that it covers."""
+        if not self.start.date() <= day <= self.end.date():
+            return ()
+        ends = [
+            _instant(at.date(), at.hour * 60 + at.minute, zone, fold)
+            for at, fold in ((self.start, 1), (self.end, 0))
+        ]
+        return (Span(ends[0], ends[1]),) if ends[0] < ends[1] else ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calendar:
+    """Hours in which a window may be open. Without ``allow`` it is always open."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = {
+        "extra": "forbid",
+        "alias_generator": camel,
+        "strict": True,
+        "use_attribute_docstrings": True,
+    }
+
+    time_zone: str = "UTC"
+    """An IANA zone, such as Europe/Vienna."""
+    allow: tuple[str, ...] = ()
+    """Spans such as 'Sun-Thu 22:00-07:00' or 'Sat,Sun'; a day is the one on which a span starts."""
+    deny: tuple[str, ...] = ()
+    """Spans in which no window may be open, whatever is allowed."""
+
+    def __post_init__(self) -> None:
+        zone(self.time_zone)
+        for text in (*self.allow, *self.deny):
+            parse(text)
+        if self.allow and not any(
+            self._spans(_MONDAY + _DAY * n) for n in range(0, 400, 7)
+        ):
+            raise ValueError(
+                "calendar never opens: deny covers all of allow; take something out of deny"
+            )
+
+    def open_until(self, now: datetime) -> datetime | None:
+        """When the calendar closes next; None while it is closed."""
+        if not self.allow and not self.deny:
+            return now + HORIZON
+        return next((s.end for s in self._spans(self._today(now)) if now in s), None)
+
+    def opens_at(self, now: datetime) -> datetime | None:
+        """When it opens next, if within the horizon; now while it is open."""
+        if self.open_until(now) is not None:
+            return now
+        return next((s.start for s in self._spans(self._today(now)) if s.start > now), None)
+
+    def day_of(self, now: datetime) -> date:
+        """The local day of an instant."""
+        return self._today(now)
+
+    def _today(self, now: datetime) -> date:
+        return now.astimezone(zone(self.time_zone)).date()
+
+    def _spans(self, today: date) -> tuple[Span, ...]:
+        return _open_spans(self, today)
+
+
+@lru_cache(maxsize=4096)
+def _open_spans(calendar: Calendar, today: date) -> tuple[Span, ...]:
+    """When a calendar is open, from the day before a local day up to the horizon."""
+    tz = zone(calendar.time_zone)
+    days = [today + _DAY * n for n in range(-2, HORIZON.days + 1)]
+
+    def spans(texts: tuple[str, ...]) -> list[Span]:
+        rules = [parse(text) for text in texts]
+        return [span for rule in rules for day in days for span in rule.on(day, tz)]
+
+    always = [Span(_instant(days[0], 0, tz, 1), _instant(days[-1], 0, tz, 0))]
+    allowed = spans(calendar.allow) if calendar.allow else always
+    return without(merged(allowed), spans(calendar.deny))
+
+
+def zone(name: str) -> pendulum.Timezone:
+    """The zone of a name. Raises ValueError where there is none."""
+    try:
+        return pendulum.timezone(name)
+    except Exception:  # noqa: BLE001 - pendulum and zoneinfo raise many kinds
+        raise ValueError(
+            f"calendar.timeZone {name!r} is no known zone; write one such as Europe/Vienna or UTC"
+        ) from None
+
+
+@lru_cache(maxsize=1024)
+def parse(text: str) -> Weekly | Fixed:
+    """A span of the calendar. Raises ValueError with a hint."""
+    if "/" in text:
+        return _fixed(text)
+    found = _WEEKLY.fullmatch(text.strip())
+    if not text.strip() or found is None:
+        raise ValueError(f"calendar span {text!r} is not understood; {_HINT}")
+    days = _days(found["days"], text)
+    if found["from"] is None:
+        return Weekly(days, 0, 24 * 60)
+    start, end = _minutes(found["from"], text), _minutes(found["to"], text)
+    if start == end or start == 24 * 60:
+        raise ValueError(
+            f"calendar span {text!r} is empty; for a whole day leave the hours out, "
+            "for midnight as an end write 24:00"
+        )
+    return Weekly(days, start, end if end > start else end + 24 * 60)
+
+
+def _fixed(text: str) -> Fixed:
+    try:
+        start, end = (datetime.fromisoformat(part.strip()) for part in text.split("/"))
+    except ValueError:
+        raise ValueError(f"calendar span {text!r} is not understood; {_HINT}") from None
+    if start.tzinfo or end.tzinfo:
+        raise ValueError(f"calendar span {text!r} has an offset; write local time of the timeZone")
+    if end <= start:
+        raise ValueError(f"calendar span {text!r} ends before it starts")
+    return Fixed(start, end)
+
+
+def _days(text: str | None, whole: str) -> frozenset[int]:
+    if text is None:
+        return frozenset(range(7))
+    days: set[int] = set()
+    for part in text.split(","):
+        names = part.split("-")
+        if not 1 <= len(names) <= 2 or any(name not in DAYS for name in names):  # noqa: PLR2004
+            raise ValueError(
+                f"calendar span {whole!r}: {part!r} is no day; write Mon, Tue, Wed, Thu, Fri, "
+                "Sat or Sun, or a range such as Sun-Thu"
+            )
+        first, last = DAYS.index(names[0]), DAYS.index(names[-1])
+        days.update((first + n) % 7 for n in range((last - first) % 7 + 1))
+    return frozenset(days)
+
+
+def _minutes(clock: str, whole: str) -> int:
+    hours, minutes = (int(part) for part in clock.split(":"))
+    if hours == 24 and minutes:  # noqa: PLR2004
+        raise ValueError(f"calendar span {whole!r}: {clock} is past the day's end, 24:00")
+    return hours * 60 + minutes
+
+
+def _instant(day: date, minutes: int, tz: pendulum.Timezone, fold: int) -> datetime:
+    """The instant of a local time; fold 1 is the later one where the clock shows it twice."""
+    day, minutes = day + _DAY * (minutes // (24 * 60)), minutes % (24 * 60)
+    return pendulum.datetime(
+        day.year, day.month, day.day, minutes // 60, minutes % 60, tz=tz, fold=fold
+    )
+
+
+_MONDAY = date(2024, 1, 1)

@@ -1,0 +1,353 @@
+"""IdleRule: what an operator writes. One rule, one pool of cards.
+
+Only the shape and what a rule says about itself; what the cluster must agree with is lint.py's.
+The field names are a contract (``idlewin.dev/v1alpha1``): add, do not rename. Attribute
+docstrings become the descriptions of the CRD.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any, ClassVar, Literal
+
+from idlewin.core.calendar import Calendar
+from idlewin.core.text import Duration, Share, camel, format_duration
+
+API_VERSION = "idlewin.dev/v1alpha1"
+KIND = "IdleRule"
+
+#: How the codec reads and writes these classes: camelCase, unknown keys are errors, no guessing.
+SCHEMA: dict[str, Any] = {
+    "extra": "forbid",
+    "alias_generator": camel,
+    "validate_by_name": False,
+    "strict": True,
+    "use_attribute_docstrings": True,
+}
+
+
+class Mode(StrEnum):
+    """What a rule may do."""
+
+    OBSERVE = "Observe"
+    ACT = "Act"
+
+
+class OnReturn(StrEnum):
+    """What a returning user does to work without a contract."""
+
+    WAIT = "Wait"
+    EVICT = "Evict"
+
+
+class Contract(StrEnum):
+    """What the work of a queue has agreed to."""
+
+    CHECKPOINT = "Checkpoint"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Activity:
+    """How busy the cards themselves are, as an exporter says."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = SCHEMA
+
+    source: str
+    """A source of the catalogue that measures cards, such as intel-xpumd."""
+    match: dict[str, str] = field(default_factory=dict)
+    """Labels that pick these cards among the source's series."""
+    busy_above: float = 0.05
+    """A utilisation above this, from 0 to 1, counts as busy."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cards:
+    """All cards of one resource on the nodes that are selected."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = SCHEMA
+
+    resource: str
+    """The extended resource that one card counts as, such as gpu.intel.com/xe."""
+    count: int
+    """How many there are; checked against what the nodes can allocate."""
+    node_selector: dict[str, str]
+    """Labels of the nodes. The rule owns every card of the resource there."""
+    activity: Activity | None = None
+    """How busy the cards are; without it only demand counts."""
+
+    def __post_init__(self) -> None:
+        if self.count < 1:
+            raise ValueError(f"cards.count is {self.count}; write how many cards the nodes have")
+        if not self.node_selector:
+            raise ValueError("cards.nodeSelector is empty and would take every node; name labels")
+        if "/" not in self.resource:
+            raise ValueError(
+                f"cards.resource {self.resource!r} is no extended resource; "
+                "write vendor/name, such as gpu.intel.com/xe or nvidia.com/gpu"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demand:
+    """One place in which users' demand can be seen: a catalogue source, or a free-form query."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = SCHEMA
+
+    source: str | None = None
+    """A source of the catalogue, such as vllm-requests."""
+    match: dict[str, str] = field(default_factory=dict)
+    """Labels that pick this target among the source's series."""
+    query: str | None = None
+    """PromQL that gives one number, instead of a source."""
+    up: str | None = None
+    """PromQL that is 1 while the query's exporter is alive; only then an empty answer means 0."""
+    busy_above: float = 0
+    """A value above this is demand."""
+    visible_at_zero: bool | None = None
+    """Whether demand shows here while the target has no pod; a source knows that itself."""
+
+    def __post_init__(self) -> None:
+        if (self.source is None) == (self.query is None):
+            raise ValueError("a demand has either a source (with match) or a query (with up)")
+        if self.query is None and self.up is not None:
+            raise ValueError("'up' belongs to a query; a source brings its own witness")
+        if self.query is not None and self.match:
+            raise ValueError("'match' belongs to a source; put the labels into the query")
+        if self.source is not None and self.visible_at_zero is not None:
+            raise ValueError("'visibleAtZero' belongs to a query; a source knows it itself")
+        if self.busy_above < 0:
+            raise ValueError(f"busyAbove is {self.busy_above:g}; demand is never below 0")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpProbe:
+    """A request that a ready target answers."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = SCHEMA
+
+    url: str
+    """Where to ask; never a path that loads a model or counts as use."""
+    expect: int = 200
+    """The status code of a good answer."""
+    timeout: Duration = timedelta(seconds=10)
+    """How long one request may take."""
+
+    def __post_init__(self) -> None:
+        if not self.url.startswith(("http://", "https://")):
+            raise ValueError(f"probe.http.url {self.url!r} must start with http:// or https://")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """What ready means beyond the pod's own readiness: it answers."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = SCHEMA
+
+    http: HttpProbe
+    """Asked by HTTP GET."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Serving:
+    """A target: one workload that serves users on the cards outside windows."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = SCHEMA
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    demand: tuple[Demand, ...] | Literal["CalendarOnly"]
+    """Any busy is busy, else any unknown is unknown. CalendarOnly: no demand is looked at."""
+    lead_time: Literal["Auto"] | Duration = "Auto"
+    """How long a return takes. Auto: a high quantile of the start-ups that were measured."""
+    ready_timeout: Duration = timedelta(minutes=15)
+    """A return that takes longer raises an alarm."""
+    probe: Probe | None = None
+    """Ready means that this answers."""
+
+    @property
+    def ref(self) -> Ref:
+        """The object that it names."""
+        return Ref(
+            api_version=self.api_version, kind=self.kind, namespace=self.namespace, name=self.name
+        )
+
+    def __post_init__(self) -> None:
+        if self.demand == ():
+            raise ValueError("demand is empty; name a source or a query, or write CalendarOnly")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ref:
+    """A namespaced object by name."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = SCHEMA
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueClass:
+    """A ClusterQueue that fills the cards, with a runtime bound or a contract."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = SCHEMA
+
+    cluster_queue: str
+    """The adopted ClusterQueue's name."""
+    max_runtime: Duration | None = None
+    """No work of this queue runs longer; enforced in the cluster, used to decide what fits."""
+    contract: Contract | None = None
+    """Checkpoint: work may be evicted, for it saves itself and resumes."""
+    grace: Duration = timedelta(seconds=30)
+    """How long work takes to stop after it is told to."""
+    min_slice: Duration = timedelta(minutes=5)
+    """Work under a contract is not started for less."""
+
+    def __post_init__(self) -> None:
+        if self.max_runtime is not None and self.max_runtime <= timedelta():
+            raise ValueError("maxRuntime must be longer than 0s")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """Who uses the cards in a window."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = SCHEMA
+
+    queues: tuple[QueueClass, ...]
+    """ClusterQueues that fill the cards."""
+    on_return: OnReturn = OnReturn.WAIT
+    """What a returning user does to work without a contract."""
+    drain_timeout: Duration = timedelta(minutes=5)
+    """How long a drain may take before serving is brought back all the same."""
+    dry_after: Duration = timedelta(minutes=15)
+    """A window in which no work ran for so long is given back."""
+
+    def __post_init__(self) -> None:
+        if not self.queues:
+            raise ValueError("batch.queues is empty; name the ClusterQueues that fill the cards")
+        names = [queue.cluster_queue for queue in self.queues]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"batch.queues names {', '.join(twice)} twice")
+        for queue in self.queues:
+            if self.on_return is OnReturn.WAIT and queue.contract is None and not queue.max_runtime:
+                raise ValueError(
+                    f"queue {queue.cluster_queue} has neither maxRuntime nor a contract, so a "
+                    "returning user could wait for ever; give it a maxRuntime that the cluster "
+                    "enforces, contract: Checkpoint, or write onReturn: Evict"
+                )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowPolicy:
+    """When cards may be given away, and for how long."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = SCHEMA
+
+    idle_for: Duration = timedelta(minutes=10)
+    """Idle at least so long before giving away."""
+    min: Duration = timedelta(minutes=30)
+    """A window shorter than this is not opened."""
+    max: Duration = timedelta(hours=12)
+    """Serving is wanted back by then."""
+    max_per_day: int = 8
+    """Windows a day, in the calendar's zone."""
+    min_serving: Duration = timedelta(minutes=10)
+    """The shortest stay with serving between two windows."""
+    yield_timeout: Duration = timedelta(minutes=10)
+    """Serving that has not left by then gets the cards back."""
+    calendar: Calendar = field(default_factory=Calendar)
+    """Hours in which a window may be open; without one, always."""
+
+    def __post_init__(self) -> None:
+        if self.max_per_day < 1:
+            raise ValueError("maxPerDay must be at least 1; to stop a rule, write paused: true")
+        if self.min > self.max:
+            raise ValueError(
+                f"window.min {format_duration(self.min)} is longer than "
+                f"window.max {format_duration(self.max)}"
+            )
+        if self.min <= timedelta():
+            raise ValueError("window.min must be longer than 0s")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """How many late returns are allowed: so many a week, or a share of all returns."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = SCHEMA
+
+    per_week: float | None = None
+    """Late returns a card-week."""
+    share: Share | None = None
+    """Late returns as a share of all returns, such as 5%."""
+
+    def __post_init__(self) -> None:
+        if (self.per_week is None) == (self.share is None):
+            raise ValueError("a budget is either perWeek or share, such as {perWeek: 1}")
+        if self.per_week is not None and self.per_week <= 0:
+            raise ValueError("budget.perWeek must be above 0; a forecast without risk lends nothing")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DayTypes:
+    """Days that are unlike others."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = SCHEMA
+
+    holidays: str | None = None
+    """A country, or country and region, whose public holidays count as a day type: AT, DE-BY."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForecastPolicy:
+    """How the next demand is predicted, and at what risk."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = SCHEMA
+
+    method: str = "seasonal"
+    """The forecaster."""
+    budget: Budget = field(default_factory=lambda: Budget(per_week=1.0))
+    """Late returns that are allowed."""
+    day_types: DayTypes = field(default_factory=DayTypes)
+    """Days that are unlike others."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """The spec of an IdleRule."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = SCHEMA
+
+    mode: Mode = Mode.OBSERVE
+    """Observe: decide and record, change nothing. Act: hand cards over."""
+    cards: Cards
+    """The cards of the pool."""
+    serving: tuple[Serving, ...]
+    """Who owns the cards outside windows; brought back in this order."""
+    batch: Batch
+    """Who uses them in a window."""
+    window: WindowPolicy = field(default_factory=WindowPolicy)
+    """When, and for how long."""
+    forecast: ForecastPolicy = field(default_factory=ForecastPolicy)
+    """How the next demand is predicted."""
+    stale_after: Duration = timedelta(minutes=5)
+    """Demand that is unknown for so long gives an open window back."""
+    paused: bool = False
+    """True: serving is brought back, and nothing more is written."""
+
+    def __post_init__(self) -> None:
+        if not self.serving:
+            raise ValueError("serving is empty; name the workloads that own the cards")
+        refs = [serving.ref for serving in self.serving]
+        if twice := sorted({str(ref) for ref in refs if refs.count(ref) > 1}):
+            raise ValueError(f"serving names {', '.join(twice)} twice")
