@@ -1,0 +1,207 @@
+"""What deciding returns: a reason, what was compared, and the writes that follow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from idlewin.core.phase import Phase
+from idlewin.core.pool import LocalQueue, Pod, StopPolicy
+from idlewin.core.reason import Reason
+from idlewin.core.rule import Ref
+from idlewin.core.status import Status
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One compared fact: what was seen, what was asked for."""
+
+    name: str
+    passed: bool
+    observed: str
+    limit: str = ""
+    otherwise: Reason | None = None
+    """The reason for staying, where this check fails."""
+
+
+Checks = tuple[Check, ...]
+
+
+# -- actions: wishes, not deltas; carrying one out twice is the same as once
+
+
+@dataclass(frozen=True, slots=True)
+class Remember:
+    """Write the status, by resourceVersion. Always the first action of a change of phase."""
+
+    status: Status
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleToZero:
+    """Lower a target and put our record on it, in one patch by resourceVersion.
+
+    On a conflict the target is read again; it is tried once more only if UID and replicas are as
+    remembered.
+    """
+
+    target: Ref
+    uid: str
+    replicas: int
+    resource_version: str
+    rule: str
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleBack:
+    """Give a target what was remembered, and take our record off, in one patch.
+
+    Refused where the target is not at our zero any more: a raise by its owner is never overwritten.
+    """
+
+    target: Ref
+    uid: str
+    replicas: int
+    rule: str
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetRecord:
+    """Take our record off a target that its owner has raised; nothing else of it is written."""
+
+    target: Ref
+    uid: str
+    rule: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetStopPolicy:
+    """Write a ClusterQueue's stopPolicy and our epoch, by resourceVersion.
+
+    An opening (``NONE``) reads the queue anew first, and is refused where the epoch on it is newer
+    than ours, its UID is another, or somebody else closed it meanwhile.
+    """
+
+    queue: str
+    uid: str
+    policy: StopPolicy
+    epoch: int
+    rule: str
+
+
+@dataclass(frozen=True, slots=True)
+class StopLocalQueue:
+    """Write a LocalQueue's stopPolicy: no webhook, so it works while Kueue is down."""
+
+    queue: LocalQueue
+    cluster_queue: str
+    policy: StopPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class ReopenLocalQueue:
+    """Give a LocalQueue its former value, if it still has what we wrote."""
+
+    namespace: str
+    name: str
+    uid: str
+    wrote: str
+    was: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetActive:
+    """Write a Workload's spec.active: the drain of one, and its undoing."""
+
+    namespace: str
+    name: str
+    uid: str
+    active: bool
+
+
+@dataclass(frozen=True, slots=True)
+class EvictPod:
+    """Evict a batch pod; delete it where eviction is refused."""
+
+    pod: Pod
+    delete: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseRule:
+    """Take our finalizer off a rule that is being deleted."""
+
+    rule: str
+
+
+@dataclass(frozen=True, slots=True)
+class HoldRule:
+    """Put our finalizer on a rule, before anything is changed for it."""
+
+    rule: str
+
+
+Action = (
+    Remember
+    | ScaleToZero
+    | ScaleBack
+    | ForgetRecord
+    | SetStopPolicy
+    | StopLocalQueue
+    | ReopenLocalQueue
+    | SetActive
+    | EvictPod
+    | ReleaseRule
+    | HoldRule
+)
+
+
+class Verdict(StrEnum):
+    """What became of an action."""
+
+    DONE = "Done"
+    CONFLICT = "Conflict"
+    """The object changed since we looked: look again."""
+    GONE = "Gone"
+    """The object is not there."""
+    REFUSED = "Refused"
+    """The API server, a webhook or our own precondition said no."""
+    FAILED = "Failed"
+    """No answer, or a server error: it may have been written or not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """An action and what became of it."""
+
+    action: Action
+    verdict: Verdict
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What one cycle decided."""
+
+    rule: str
+    at: datetime
+    before: Phase
+    after: Phase
+    reason: Reason
+    checks: Checks
+    status: Status
+    """The status that follows; equal to the one before where nothing is worth writing."""
+    actions: tuple[Action, ...] = ()
+    revisit_at: datetime
+    """When to look again, if nothing wakes the pool earlier."""
+    alarms: tuple[str, ...] = field(default=())
+    """Named conditions that need a person, in sentences."""
+
+    @property
+    def changes_phase(self) -> bool:
+        """Whether the pool moves."""
+        return self.before is not self.after
+
+

@@ -1,0 +1,216 @@
+"""Pool: what the cluster shows of one rule's cards, at one look. Facts only, no judgment.
+
+Adapters and the simulator fill these; guards read them. Everything is what the API server says,
+trimmed to what a decision needs. Who writes an object is its field manager's name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from idlewin.core.rule import Ref, Rule
+from idlewin.core.status import Status
+
+#: The field manager of all our writes.
+MANAGER = "idlewin"
+
+# Annotations and the finalizer that are ours.
+ADOPTED_BY = "idlewin.dev/rule"
+EPOCH = "idlewin.dev/epoch"
+RECORD = "idlewin.dev/record"
+WAKE_UNTIL = "idlewin.dev/wake-until"
+RESUME = "idlewin.dev/resume"
+BEFORE_US = "idlewin.dev/stop-policy-before"
+FINALIZER = "idlewin.dev/give-back"
+
+
+class StopPolicy(StrEnum):
+    """Kueue's stopPolicy (KEP 1284): Hold lets admitted work run on, HoldAndDrain evicts it."""
+
+    NONE = "None"
+    HOLD = "Hold"
+    HOLD_AND_DRAIN = "HoldAndDrain"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """The second copy of what a target was: the annotation on the target itself."""
+
+    rule: str
+    uid: str
+    replicas: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """A serving target that exists."""
+
+    ref: Ref
+    uid: str
+    resource_version: str
+    replicas: int
+    """What its owner or we want of it; an absent spec.replicas is 1."""
+    ready: int
+    """Pods that are ready, and answer the probe where the rule has one."""
+    claims: int = 0
+    """Cards that one replica claims from the scheduler; 0: it opens the device node."""
+    record: Record | None = None
+    """Our record on it, if any."""
+    replicas_writer: str = ""
+    """Who wrote spec.replicas last."""
+    trouble: tuple[str, ...] = ()
+    """Why it must not be lowered, each in a sentence: an HPA with minReplicas 0, an owner."""
+    inside_kueue: bool = False
+    """Its namespace is inside Kueue's pod or workload webhooks: with Kueue down it cannot return."""
+
+
+class Role(StrEnum):
+    """Whose pod it is."""
+
+    SERVING = "Serving"
+    BATCH = "Batch"
+    OTHER = "Other"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pod:
+    """A pod that has not ended, and holds a card of the pool or belongs to a target.
+
+    A Terminating pod holds its card until the object is gone. A Pending pod that is bound to no
+    node is here only if it is a target's.
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    role: Role
+    owner: str
+    """The target (its Ref as text), the workload (namespace/name), or whatever made it."""
+    claims: int = 0
+    """Cards that it claims from the scheduler."""
+    on_cards: bool = True
+    """It is on a node of the pool, and claims a card or opens the device node."""
+    running: bool = True
+    terminating: bool = False
+    node_dead: bool = False
+    """Its node is gone or has not been ready for long: nothing runs there any more."""
+    grace: timedelta = timedelta(seconds=30)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """A Kueue Workload of one of the queues, not finished."""
+
+    namespace: str
+    name: str
+    uid: str
+    cluster_queue: str
+    local_queue: str
+    admitted: bool
+    active: bool = True
+    evicted: bool = False
+    contract: bool = False
+    """Its job agreed to the checkpoint contract, with a pod grace that is long enough."""
+    max_runtime: timedelta | None = None
+    """What is left of its own maximum execution time: the maximum minus what is accumulated."""
+    admitted_at: datetime | None = None
+    claims: int = 1
+    """Cards that it wants."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalQueue:
+    """A LocalQueue of one of the ClusterQueues."""
+
+    namespace: str
+    name: str
+    uid: str
+    stop_policy: StopPolicy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queue:
+    """A ClusterQueue that exists."""
+
+    name: str
+    uid: str
+    resource_version: str
+    stop_policy: StopPolicy
+    stop_writer: str = ""
+    """Who wrote stopPolicy last."""
+    stopped_since: datetime | None = None
+    """Since when Kueue shows it stopped, at its present generation; None: it does not."""
+    terminating: bool = False
+    adopted_by: str = ""
+    epoch: int | None = None
+    """The epoch that we wrote on it; None: never ours."""
+    local_queues: tuple[LocalQueue, ...] = ()
+    workloads: tuple[Workload, ...] = ()
+    leaks: tuple[str, ...] = ()
+    """How its quota could be used past the gate, each in a sentence."""
+    bound_enforced: bool = True
+    """Whether something in the cluster ends work after maxRuntime."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pool:
+    """One look at everything that a rule and its window name."""
+
+    targets: tuple[Target, ...] = ()
+    queues: tuple[Queue, ...] = ()
+    pods: tuple[Pod, ...] = ()
+    allocatable: int = 0
+    """Cards of the resource on the selected nodes."""
+    nodes: tuple[str, ...] = ()
+
+    def target(self, ref: Ref) -> Target | None:
+        """The target of a name, if it exists."""
+        return next((target for target in self.targets if target.ref == ref), None)
+
+    def queue(self, name: str) -> Queue | None:
+        """The ClusterQueue of a name, if it exists."""
+        return next((queue for queue in self.queues if queue.name == name), None)
+
+    def on_cards(self, role: Role) -> tuple[Pod, ...]:
+        """The pods of a role that hold cards."""
+        return tuple(pod for pod in self.pods if pod.role is role and pod.on_cards)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleObject:
+    """An IdleRule as it is stored."""
+
+    name: str
+    uid: str
+    generation: int
+    resource_version: str
+    rule: Rule | None
+    """The spec; None where it cannot be read."""
+    error: str = ""
+    """Why it cannot be read: field, value, what would be right."""
+    status: Status | None = None
+    """None: it has no status, as after a restore from a backup."""
+    status_error: str = ""
+    """A status that is there but cannot be read."""
+    deleting: bool = False
+    finalizer: bool = False
+    wake_until: datetime | None = None
+    """The end of a claim: demand that was pushed to us."""
+    wake_error: str = ""
+    resume_at: datetime | None = None
+    """When a person last said ``idlewin resume``."""
+    created_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """What has to be looked at for one rule: what it names, and what its window named."""
+
+    rule: str
+    targets: tuple[Ref, ...]
+    queues: tuple[str, ...]
+    resource: str
+    node_selector: dict[str, str] = field(default_factory=dict)

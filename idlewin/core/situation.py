@@ -1,0 +1,70 @@
+"""Situation: everything that deciding may look at, at one instant, frozen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from idlewin.core.decision import Outcome
+from idlewin.core.forecast import Forecast
+from idlewin.core.load import Load
+from idlewin.core.phase import Phase
+from idlewin.core.pool import Pool, RuleObject
+from idlewin.core.rule import Rule
+from idlewin.core.status import Status, Window
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rehearsal:
+    """The API server's answer to a dry run of a handover's patches."""
+
+    at: datetime
+    refused: str = ""
+    """Empty: it would take them all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """All inputs of one decision, and nothing else."""
+
+    now: datetime
+    object: RuleObject
+    pool: Pool
+    load: Load
+    forecast: Forecast | None = None
+    refusals: tuple[str, ...] = ()
+    """Why the cluster, or another rule, does not agree with this rule; each in a sentence."""
+    rehearsal: Rehearsal | None = None
+    batch_seen_at: datetime | None = None
+    """When batch pods or admitted work were last seen on the cards, in this window."""
+    harvested: timedelta = timedelta()
+    """Card-time in which batch pods ran since the status was written."""
+    refused: tuple[Outcome, ...] = field(default=())
+    """Writes of this cycle that did not get through; the next rung of the ladder reads them."""
+    forced: bool = False
+    """A person said so: drain_overdue holds without a claim on the cards."""
+
+    @property
+    def rule(self) -> Rule | None:
+        """The spec, where it can be read."""
+        return self.object.rule
+
+    @property
+    def status(self) -> Status:
+        """The status; an absent one is that of a pool that has never moved."""
+        return self.object.status or Status()
+
+    @property
+    def window(self) -> Window | None:
+        """The frozen contract, while there is one."""
+        return self.status.window
+
+    @property
+    def since(self) -> datetime:
+        """Since when the phase holds."""
+        return self.status.since or self.object.created_at or self.now
+
+    @property
+    def phase(self) -> Phase | None:
+        """Where the pool stands; None: a phase of a newer version."""
+        return Phase(self.status.phase) if self.status.phase in list(Phase) else None
