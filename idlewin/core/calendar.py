@@ -22,6 +22,7 @@ DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 #: How far ahead a calendar looks; an opening or closing beyond it is as good as never.
 HORIZON = timedelta(days=15)
 _DAY = timedelta(days=1)
+_SOME_MONDAY = date(2024, 1, 1)
 _CLOCK = r"([01]\d|2[0-4]):([0-5]\d)"
 _WEEKLY = re.compile(rf"(?P<days>[A-Za-z,\-]+)?\s*(?:(?P<from>{_CLOCK})-(?P<to>{_CLOCK}))?")
 _HINT = "write 'Mon-Fri 22:00-07:00', 'Sat,Sun', or '2026-12-24T18:00/2026-12-27T06:00'"
@@ -45,7 +46,7 @@ class Weekly:
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
-    """A span of local time that comes once."""
+    """A span of local time that comes once; a date without a time is its midnight."""
 
     start: datetime
     end: datetime
@@ -81,13 +82,14 @@ class Calendar:
 
     def __post_init__(self) -> None:
         zone(self.time_zone)
-        for text in (*self.allow, *self.deny):
-            parse(text)
-        if self.allow and not any(
-            self._spans(_MONDAY + _DAY * n) for n in range(0, 400, 7)
-        ):
+        allowed, denied = ([parse(text) for text in texts] for texts in (self.allow, self.deny))
+        # Past the last fixed span each week is like the next; before it, what is allowed once.
+        fixed = [span for span in (*allowed, *denied) if isinstance(span, Fixed)]
+        days = [max((span.end.date() for span in fixed), default=_SOME_MONDAY) + 3 * _DAY]
+        days += [span.start.date() for span in allowed if isinstance(span, Fixed)]
+        if (allowed or denied) and not any(self._spans(day) for day in days):
             raise ValueError(
-                "calendar never opens: deny covers all of allow; take something out of deny"
+                "calendar never opens: deny covers all that is allowed; take something out of deny"
             )
 
     def open_until(self, now: datetime) -> datetime | None:
@@ -150,7 +152,7 @@ def parse(text: str) -> Weekly | Fixed:
     if found["from"] is None:
         return Weekly(days, 0, 24 * 60)
     start, end = _minutes(found["from"], text), _minutes(found["to"], text)
-    if start == end or start == 24 * 60:
+    if start in (end, 24 * 60):
         raise ValueError(
             f"calendar span {text!r} is empty; for a whole day leave the hours out, "
             "for midnight as an end write 24:00"
@@ -167,6 +169,10 @@ def _fixed(text: str) -> Fixed:
         raise ValueError(f"calendar span {text!r} has an offset; write local time of the timeZone")
     if end <= start:
         raise ValueError(f"calendar span {text!r} ends before it starts")
+    if any(at.second or at.microsecond for at in (start, end)):
+        raise ValueError(f"calendar span {text!r} has seconds; write whole minutes")
+    if start.year < 1970 or end.year > 2199:
+        raise ValueError(f"calendar span {text!r} is outside the years 1970 to 2199")
     return Fixed(start, end)
 
 
@@ -176,7 +182,7 @@ def _days(text: str | None, whole: str) -> frozenset[int]:
     days: set[int] = set()
     for part in text.split(","):
         names = part.split("-")
-        if not 1 <= len(names) <= 2 or any(name not in DAYS for name in names):  # noqa: PLR2004
+        if not 1 <= len(names) <= 2 or any(name not in DAYS for name in names):
             raise ValueError(
                 f"calendar span {whole!r}: {part!r} is no day; write Mon, Tue, Wed, Thu, Fri, "
                 "Sat or Sun, or a range such as Sun-Thu"
@@ -188,7 +194,7 @@ def _days(text: str | None, whole: str) -> frozenset[int]:
 
 def _minutes(clock: str, whole: str) -> int:
     hours, minutes = (int(part) for part in clock.split(":"))
-    if hours == 24 and minutes:  # noqa: PLR2004
+    if hours == 24 and minutes:
         raise ValueError(f"calendar span {whole!r}: {clock} is past the day's end, 24:00")
     return hours * 60 + minutes
 
@@ -199,6 +205,3 @@ def _instant(day: date, minutes: int, tz: pendulum.Timezone, fold: int) -> datet
     return pendulum.datetime(
         day.year, day.month, day.day, minutes // 60, minutes % 60, tz=tz, fold=fold
     )
-
-
-_MONDAY = date(2024, 1, 1)

@@ -24,6 +24,7 @@ SCHEMA: dict[str, Any] = {
     "alias_generator": camel,
     "validate_by_name": False,
     "strict": True,
+    "allow_inf_nan": False,
     "use_attribute_docstrings": True,
 }
 
@@ -295,7 +296,7 @@ class Budget:
         if (self.per_week is None) == (self.share is None):
             raise ValueError("a budget is either perWeek or share, such as {perWeek: 1}")
         if self.per_week is not None and self.per_week <= 0:
-            raise ValueError("budget.perWeek must be above 0; a forecast without risk lends nothing")
+            raise ValueError("budget.perWeek must be above 0; without any risk nothing is lent")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

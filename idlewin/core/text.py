@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Annotated, Any
 
 _UNITS = {
@@ -21,7 +22,7 @@ _UNITS = {
     "ms": timedelta(milliseconds=1),
 }
 _DURATION = re.compile(
-    r"(?:(\d+)w)?(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+)s)?(?:(\d+)ms)?"
+    r"(?:(\d+)w)?(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+)s)?(?:(\d+)ms)?", re.ASCII
 )
 _LONGEST = timedelta(weeks=520)
 
@@ -34,7 +35,9 @@ def parse_duration(text: object) -> timedelta:
     if isinstance(text, timedelta):
         return text
     if not isinstance(text, str):
-        raise ValueError(f"{text!r} is not a duration; write a number with its unit, such as 10m")
+        raise ValueError(  # noqa: TRY004 - pydantic tells a ValueError with its field
+            f"{text!r} is not a duration; write a number with its unit, such as 10m"
+        )
     found = _DURATION.fullmatch(text) if text else None
     if found is None:
         raise ValueError(
@@ -51,7 +54,7 @@ def parse_duration(text: object) -> timedelta:
 
 
 def format_duration(value: timedelta) -> str:
-    """The shortest Prometheus duration of a value, to the millisecond; negative ones get a minus."""
+    """The shortest Prometheus duration of a value, to the millisecond; a minus where negative."""
     left, text = abs(value), ""
     for name in ("d", "h", "m", "s", "ms"):
         count, left = divmod(left, _UNITS[name])
@@ -61,17 +64,15 @@ def format_duration(value: timedelta) -> str:
 
 def parse_share(text: object) -> float:
     """A share written as per cent, ``5%``, as a number from 0 to 1. Raises ValueError."""
-    if isinstance(text, float) and 0 < text <= 1:
-        return text
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)%", text) if isinstance(text, str) else None
-    if found is None or not 0 < float(found[1]) <= 100:  # noqa: PLR2004 - per cent
+    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)%", text) if isinstance(text, str) else None
+    if found is None or not 0 < Decimal(found[1]) <= 100:
         raise ValueError(f"{text!r} is not a share; write it as per cent, such as 5%")
-    return float(found[1]) / 100
+    return float(Decimal(found[1]) / 100)
 
 
 def format_share(value: float) -> str:
-    """A share as per cent."""
-    return f"{value * 100:g}%"
+    """A share as per cent; read again, it is the same number."""
+    return f"{(Decimal(repr(value)) * 100).normalize():f}%"
 
 
 def format_instant(value: datetime) -> str:
