@@ -43,9 +43,7 @@ class Forecaster(Protocol):
 
     def forecast(self, history: History, now: datetime, idle_since: datetime) -> Forecast:
         """A forecast at an instant, for a pool that has been idle since then."""
-
-
-    def __call__(self) -> Mapping[str, Forecaster]: ...
+        ...
 
 
 def least_chance(budget: Budget, max_per_day: int) -> float:
