@@ -23,6 +23,8 @@ class Check:
     limit: str = ""
     otherwise: Reason | None = None
     """The reason for staying, where this check fails."""
+    turns_at: datetime | None = None
+    """When time alone will change the verdict, if nothing else does."""
 
 
 Checks = tuple[Check, ...]
@@ -35,6 +37,10 @@ Checks = tuple[Check, ...]
 class Remember:
     """Write the status, by resourceVersion. Always the first action of a change of phase."""
 
+    rule: str
+    resource_version: str
+    before: Status | None
+    """The status as it was read; None: it had none."""
     status: Status
 
 
@@ -179,6 +185,8 @@ class Outcome:
     action: Action
     verdict: Verdict
     message: str = ""
+    resource_version: str = ""
+    """After ``Remember``: the rule's version that was written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

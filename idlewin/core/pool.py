@@ -113,7 +113,9 @@ class Workload:
     active: bool = True
     evicted: bool = False
     contract: bool = False
-    """Its job agreed to the checkpoint contract, with a pod grace that is long enough."""
+    """Its job agreed to the checkpoint contract."""
+    grace: timedelta = timedelta(seconds=30)
+    """The shortest termination grace of its pods."""
     max_runtime: timedelta | None = None
     """What is left of its own maximum execution time: the maximum minus what is accumulated."""
     admitted_at: datetime | None = None
@@ -141,6 +143,8 @@ class Queue:
     stop_policy: StopPolicy
     stop_writer: str = ""
     """Who wrote stopPolicy last."""
+    stop_written_at: datetime | None = None
+    """When, as far as the API server tells."""
     stopped_since: datetime | None = None
     """Since when Kueue shows it stopped, at its present generation; None: it does not."""
     terminating: bool = False

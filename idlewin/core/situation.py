@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 from idlewin.core.decision import Outcome
 from idlewin.core.forecast import Forecast
+from idlewin.core.lint import Refusal
 from idlewin.core.load import Load
 from idlewin.core.phase import Phase
 from idlewin.core.pool import Pool, RuleObject
@@ -32,8 +33,8 @@ class Situation:
     pool: Pool
     load: Load
     forecast: Forecast | None = None
-    refusals: tuple[str, ...] = ()
-    """Why the cluster, or another rule, does not agree with this rule; each in a sentence."""
+    refusals: tuple[Refusal, ...] = ()
+    """Why the cluster, or another rule, does not agree with this rule."""
     rehearsal: Rehearsal | None = None
     batch_seen_at: datetime | None = None
     """When batch pods or admitted work were last seen on the cards, in this window."""
@@ -41,6 +42,8 @@ class Situation:
     """Card-time in which batch pods ran since the status was written."""
     refused: tuple[Outcome, ...] = field(default=())
     """Writes of this cycle that did not get through; the next rung of the ladder reads them."""
+    serving_ready_at: datetime | None = None
+    """When serving was first seen ready again, in this return."""
     forced: bool = False
     """A person said so: drain_overdue holds without a claim on the cards."""
 

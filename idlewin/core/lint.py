@@ -1,0 +1,189 @@
+"""Why a rule and its cluster do not agree: each fault by its own name, with the remedy.
+
+A refusal keeps a window from opening and is shown as the rule's condition; it never stops a
+return. What a file alone can show is rule.py's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+
+from idlewin.core.pool import Pool, Queue, RuleObject, Target
+from idlewin.core.rule import OnReturn, QueueClass, Rule
+from idlewin.core.text import format_duration
+
+
+class Fault(StrEnum):
+    """What can be wrong between a rule and its cluster."""
+
+    SPEC_INVALID = "SpecInvalid"
+    QUEUE_MISSING = "QueueMissing"
+    NOT_ADOPTED = "NotAdopted"
+    RULE_CONFLICT = "RuleConflict"
+    CARDS_MISMATCH = "CardsMismatch"
+    TARGET_MISSING = "TargetMissing"
+    SERVING_TOO_LARGE = "ServingTooLarge"
+    SERVING_NOT_OURS = "ServingNotOurs"
+    QUOTA_LEAKS = "QuotaLeaks"
+    BOUND_NOT_ENFORCED = "BoundNotEnforced"
+    WAKE_UNREADABLE = "WakeUnreadable"
+
+
+#: Faults of consent: nothing at all is written to a queue that is not ours.
+CONSENT = frozenset({Fault.QUEUE_MISSING, Fault.NOT_ADOPTED})
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """One fault, in a sentence that ends with what would be right."""
+
+    fault: Fault
+    text: str
+
+
+def refusals(
+    this: RuleObject, pool: Pool, others: Iterable[RuleObject] = ()
+) -> tuple[Refusal, ...]:
+    """All that keeps this rule from opening a window, the most basic fault first."""
+    if this.rule is None:
+        return (Refusal(Fault.SPEC_INVALID, this.error),)
+    found = [
+        *_queues(this.name, this.rule, pool),
+        *_conflicts(this, others),
+        *_cards(this.rule, pool),
+        *_targets(this.rule, pool),
+        *_bounds(this.rule, pool),
+    ]
+    if this.wake_error:
+        found.append(Refusal(Fault.WAKE_UNREADABLE, this.wake_error))
+    return tuple(found)
+
+
+def _queues(name: str, rule: Rule, pool: Pool) -> Iterator[Refusal]:
+    for spec in rule.batch.queues:
+        queue = pool.queue(spec.cluster_queue)
+        if queue is None or queue.terminating:
+            yield Refusal(
+                Fault.QUEUE_MISSING,
+                f"ClusterQueue {spec.cluster_queue} does not exist; create it, or take it out of "
+                "batch.queues",
+            )
+        elif queue.adopted_by != name:
+            owner = f"is adopted by rule {queue.adopted_by}" if queue.adopted_by else "is not ours"
+            yield Refusal(
+                Fault.NOT_ADOPTED,
+                f"ClusterQueue {queue.name} {owner}; run 'idlewin adopt {queue.name} --rule "
+                f"{name}' to let idlewin open and close it",
+            )
+        else:
+            for leak in queue.leaks:
+                yield Refusal(Fault.QUOTA_LEAKS, leak)
+
+
+def _conflicts(this: RuleObject, others: Iterable[RuleObject]) -> Iterator[Refusal]:
+    """The older rule keeps what two rules name; of equal age, the one first by name."""
+    assert this.rule is not None  # noqa: S101 - the caller has looked
+    for other in others:
+        if other.rule is None or other.name == this.name or _age(this) < _age(other):
+            continue
+        shared = [f"ClusterQueue {name}" for name in _common_queues(this.rule, other.rule)]
+        shared += [str(s.ref) for s in this.rule.serving if s.ref in _refs(other.rule)]
+        if this.rule.cards.resource == other.rule.cards.resource and _may_overlap(
+            this.rule.cards.node_selector, other.rule.cards.node_selector
+        ):
+            shared.append(f"{this.rule.cards.resource} on nodes that both select")
+        for what in shared:
+            yield Refusal(
+                Fault.RULE_CONFLICT,
+                f"{what} belongs to rule {other.name}, which is older; one rule owns a queue, a "
+                "target and a card, so take it out of one of the two",
+            )
+
+
+def _age(rule: RuleObject) -> tuple[datetime, str]:
+    return (rule.created_at or _NEVER, rule.name)
+
+
+def _common_queues(a: Rule, b: Rule) -> list[str]:
+    names = {queue.cluster_queue for queue in b.batch.queues}
+    return [q.cluster_queue for q in a.batch.queues if q.cluster_queue in names]
+
+
+def _refs(rule: Rule) -> frozenset[object]:
+    return frozenset(serving.ref for serving in rule.serving)
+
+
+def _may_overlap(a: dict[str, str], b: dict[str, str]) -> bool:
+    """Whether a node could match both: no label is asked to have two values."""
+    return all(b.get(label, value) == value for label, value in a.items())
+
+
+def _cards(rule: Rule, pool: Pool) -> Iterator[Refusal]:
+    if pool.allocatable != rule.cards.count:
+        nodes = ", ".join(pool.nodes) or "no node"
+        yield Refusal(
+            Fault.CARDS_MISMATCH,
+            f"cards.count is {rule.cards.count}, but {nodes} can allocate {pool.allocatable} "
+            f"{rule.cards.resource}; write {pool.allocatable or 'a selector that matches'}, and "
+            "where a card is shared, set the device plugin to one pod a card",
+        )
+
+
+def _targets(rule: Rule, pool: Pool) -> Iterator[Refusal]:
+    wanted = 0
+    for serving in rule.serving:
+        target = pool.target(serving.ref)
+        if target is None:
+            yield Refusal(
+                Fault.TARGET_MISSING,
+                f"{serving.ref} does not exist; create it, or take it out of serving",
+            )
+            continue
+        wanted += _size(target)
+        for trouble in target.trouble:
+            yield Refusal(Fault.SERVING_NOT_OURS, trouble)
+    if wanted > rule.cards.count:
+        yield Refusal(
+            Fault.SERVING_TOO_LARGE,
+            f"serving claims {wanted} cards at its size, but the rule has {rule.cards.count}: with "
+            "one pod a card they cannot all come back. Decide the co-tenancy: scale one of them "
+            "to zero for good, move one to other cards, or let them take turns",
+        )
+
+
+def _size(target: Target) -> int:
+    replicas = target.record.replicas if target.record else target.replicas
+    return replicas * target.claims
+
+
+def _bounds(rule: Rule, pool: Pool) -> Iterator[Refusal]:
+    for spec in rule.batch.queues:
+        queue = pool.queue(spec.cluster_queue)
+        if queue is None or not must_wait(rule.batch.on_return, spec) or queue.bound_enforced:
+            continue
+        yield from _unbounded(spec, queue)
+
+
+def _unbounded(spec: QueueClass, queue: Queue) -> Iterator[Refusal]:
+    limit = spec.max_runtime
+    for work in queue.workloads:
+        if limit and (work.max_runtime is None or work.max_runtime > limit):
+            yield Refusal(
+                Fault.BOUND_NOT_ENFORCED,
+                f"workload {work.namespace}/{work.name} in queue {queue.name} has no maximum "
+                f"execution time of at most {format_duration(limit)}, so a returning user could "
+                "wait for ever; label its Job kueue.x-k8s.io/max-exec-time-seconds, or enforce "
+                "it by policy and annotate the queue idlewin.dev/max-runtime-enforced: 'true'",
+            )
+            return
+
+
+def must_wait(on_return: OnReturn, spec: QueueClass) -> bool:
+    """Whether a returning user waits for work of this queue."""
+    return spec.contract is None and on_return is OnReturn.WAIT
+
+
+_NEVER = datetime.max.replace(tzinfo=UTC)

@@ -1,0 +1,274 @@
+"""What a window needs before it is opened, and what it is held to once it is.
+
+Giving cards away asks for everything in the list of ``window_open``; each item that fails is a
+reason for staying, and the first one is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from idlewin.core import timing
+from idlewin.core.decision import Check, Checks
+from idlewin.core.forecast import least_chance
+from idlewin.core.lint import CONSENT
+from idlewin.core.load import Level
+from idlewin.core.pool import MANAGER, Queue, Role, StopPolicy, Target, Workload
+from idlewin.core.reason import Reason
+from idlewin.core.rule import Mode, QueueClass, Rule
+from idlewin.core.situation import Situation
+from idlewin.core.status import Remembered
+from idlewin.core.text import format_duration, format_instant
+
+#: A dry run of a handover's patches is asked for at most so often.
+REHEARSE_EVERY = timedelta(minutes=5)
+
+
+def may_act(s: Situation) -> bool:
+    """Whether the rule may change anything of the cluster outside a return."""
+    return (
+        s.rule is not None
+        and s.rule.mode is Mode.ACT
+        and not s.object.deleting
+        and not s.rule.paused
+        and not s.status.contested_by
+        and not any(refusal.fault in CONSENT for refusal in s.refusals)
+    )
+
+
+def ours(s: Situation) -> tuple[Queue, ...]:
+    """The queues of the spec that we may write outside a window."""
+    if s.rule is None or not may_act(s):
+        return ()
+    found = (s.pool.queue(spec.cluster_queue) for spec in s.rule.batch.queues)
+    return tuple(queue for queue in found if queue and not queue.terminating)
+
+
+def foreign(queue: Queue) -> bool:
+    """Whether somebody else wrote the stop policy of a queue that was ours before."""
+    return queue.epoch is not None and queue.stop_writer not in ("", MANAGER)
+
+
+def closed_by_other(s: Situation, queue: Queue) -> bool:
+    """Whether a person closed it, and has not said resume since."""
+    if queue.stop_policy is StopPolicy.NONE or not foreign(queue):
+        return False
+    resumed, written = s.object.resume_at, queue.stop_written_at
+    return resumed is None or (written is not None and resumed < written)
+
+
+def opened_by_other(queue: Queue) -> bool:
+    """Whether somebody else opened it."""
+    return queue.stop_policy is StopPolicy.NONE and foreign(queue)
+
+
+def remembered(s: Situation) -> tuple[Remembered, ...]:
+    """The targets of the window."""
+    return s.window.targets if s.window else ()
+
+
+def same(s: Situation, target: Remembered) -> Target | None:
+    """The remembered object, if it still exists."""
+    now = s.pool.target(target.ref)
+    return now if now is not None and now.uid == target.uid else None
+
+
+def to_restore(s: Situation) -> tuple[Target, ...]:
+    """Targets that are still at our zero: ours to bring back."""
+    return tuple(
+        now
+        for target in remembered(s)
+        if not target.restored
+        and (now := same(s, target))
+        and now.replicas == 0
+        and target.replicas > 0
+        and (target.lowered or now.record is not None)
+    )
+
+
+def due(s: Situation) -> datetime | None:
+    """When giving back has to start in the open window; the last plan where there is no new one."""
+    assert s.window is not None  # noqa: S101 - asked in a window only
+    return timing.reclaim_at(s, s.window.opened_at) or s.window.reclaim_at
+
+
+def change_since(s: Situation) -> str:
+    """In what the rule differs from what the window was opened on; empty: in nothing."""
+    window, rule = s.window, s.rule
+    if s.object.deleting:
+        return "the rule is being deleted"
+    if rule is None:
+        return f"the rule cannot be read: {s.object.error}"
+    if rule.mode is not Mode.ACT:
+        return f"mode is {rule.mode}"
+    if window is None:
+        return ""
+    if (rule.cards.resource, rule.cards.count, rule.cards.node_selector) != (
+        window.resource,
+        window.count,
+        window.node_selector,
+    ):
+        return "cards"
+    if [serving.ref for serving in rule.serving] != [target.ref for target in window.targets]:
+        return "serving"
+    if list(rule.batch.queues) != [entry.spec for entry in window.queues]:
+        return "batch.queues"
+    if rule.batch.on_return is not window.on_return:
+        return "batch.onReturn"
+    gone = [
+        entry.spec.cluster_queue
+        for entry in window.queues
+        if (queue := s.pool.queue(entry.spec.cluster_queue)) is None
+        or queue.uid != entry.uid
+        or queue.terminating
+        or queue.adopted_by != s.object.name
+    ]
+    return f"ClusterQueue {', '.join(gone)} is gone or no longer adopted" if gone else ""
+
+
+def waiting(s: Situation) -> Iterator[tuple[QueueClass, Workload]]:
+    """Work that waits in the queues of the spec, with its class; what we put to sleep counts."""
+    asleep = {work.uid for work in s.status.owed.workloads}
+    for spec in s.rule.batch.queues if s.rule else ():
+        queue = s.pool.queue(spec.cluster_queue)
+        for work in queue.workloads if queue else ():
+            if not work.admitted and (work.active or work.uid in asleep):
+                yield spec, work
+
+
+def window_open(s: Situation) -> Checks:
+    """Everything that a window needs, the most basic first."""
+    rule = s.rule
+    if rule is None:
+        return (Check("rule", False, s.object.error, "readable", Reason.RULE_INVALID),)
+    return (
+        *_consent(s, rule),
+        *_idleness(s, rule),
+        *_pace(s, rule),
+        *_time(s, rule),
+        *_work(s, rule),
+        *_cards(s),
+        *_permission(s, rule),
+    )
+
+
+def _consent(s: Situation, rule: Rule) -> Checks:
+    consent = [r.text for r in s.refusals if r.fault in CONSENT]
+    faults = [r.text for r in s.refusals if r.fault not in CONSENT]
+    until = s.object.wake_until
+    claimed = until is not None and until > s.now
+    closed = [queue.name for queue in ours(s) if closed_by_other(s, queue)]
+    deleting = "being deleted" if s.object.deleting else ""
+    return (
+        Check("deleted", not deleting, deleting or "no", "", Reason.RULE_CHANGED),
+        Check("paused", not rule.paused, str(rule.paused), "", Reason.PAUSED),
+        Check("queues are ours", not consent, _first(consent), "", Reason.NOT_ADOPTED),
+        Check("rule and cluster agree", not faults, _first(faults), "", Reason.RULE_INVALID),
+        Check("contested by", not s.status.contested_by, s.status.contested_by or "nobody", "",
+              Reason.CONTESTED),
+        Check("queues closed by others", not closed, ", ".join(closed) or "none", "none",
+              Reason.QUEUE_CLOSED_BY_OTHER),
+        Check("claim until", not claimed, format_instant(until) if until else "none", "",
+              Reason.WAKE_CLAIMED, until if claimed else None),
+    )  # fmt: skip
+
+
+def _idleness(s: Situation, rule: Rule) -> Checks:
+    unready = [
+        f"{target.ref} {target.ready}/{target.replicas}"
+        for target in (s.pool.target(serving.ref) for serving in rule.serving)
+        if target and target.ready < target.replicas
+    ]
+    known = s.load.level is not Level.UNKNOWN
+    idle = s.load.level is Level.IDLE
+    turns = s.load.since + rule.window.idle_for
+    length = format_duration(s.now - s.load.since) if idle else "not idle"
+    return (
+        Check("demand is known", known, s.load.why, "", Reason.LOAD_UNKNOWN),
+        Check("no demand", s.load.level is not Level.BUSY, s.load.why, "", Reason.LOAD_BUSY),
+        Check("serving not ready", not unready, ", ".join(unready) or "none", "none",
+              Reason.SERVING_NOT_READY),
+        Check("idle for", idle and s.now >= turns, length, format_duration(rule.window.idle_for),
+              Reason.IDLE_TOO_SHORT, turns if idle else None),
+    )  # fmt: skip
+
+
+def _pace(s: Situation, rule: Rule) -> Checks:
+    """Against flapping: the shortest stay, the back-off, the day's windows."""
+    counters = s.status.counters
+    stay = s.since + rule.window.min_serving if counters.windows else s.now
+    off = s.status.back_off_until
+    today = s.status.counters.day == rule.window.calendar.day_of(s.now).isoformat()
+    opened = counters.windows_today if today else 0
+    return (
+        Check("with serving since", s.now >= stay, format_instant(s.since),
+              f"for {format_duration(rule.window.min_serving)}", Reason.MIN_SERVING, stay),
+        Check("back-off until", off is None or s.now >= off, format_instant(off) if off else "none",
+              "", Reason.BACKING_OFF, off),
+        Check("windows today", opened < rule.window.max_per_day, str(opened),
+              f"below {rule.window.max_per_day}", Reason.HANDOVERS_SPENT),
+    )  # fmt: skip
+
+
+def _time(s: Situation, rule: Rule) -> Checks:
+    calendar, forecast = rule.window.calendar, s.forecast
+    closes, opens = calendar.open_until(s.now), calendar.opens_at(s.now)
+    ready = forecast is not None and forecast.ready
+    back = timing.wanted_back(s, s.now)
+    length = max(back - s.now, timedelta()) if back else timedelta()
+    odds = least_chance(rule.forecast.budget, rule.window.max_per_day)
+    seen = f"{format_duration(_whole(length))} at a chance of {odds:.3g}"
+    return (
+        Check("calendar", closes is not None,
+              f"until {format_instant(closes)}" if closes else
+              f"opens {format_instant(opens)}" if opens else "closed", calendar.time_zone,
+              Reason.CALENDAR_CLOSED, closes or opens),
+        Check("forecast", ready, forecast.rests_on if forecast else "none", "",
+              Reason.FORECAST_NOT_READY),
+        Check("likely idle for", length >= rule.window.min, seen, format_duration(rule.window.min),
+              Reason.WINDOW_TOO_SHORT),
+    )  # fmt: skip
+
+
+def _work(s: Situation, rule: Rule) -> Checks:
+    found = list(waiting(s))
+    until = timing.reclaim_at(s, s.now)
+    fitting = [work for spec, work in found if until and timing.fits(spec, until, s.now, work)]
+    return (
+        Check("work waiting", bool(found), str(len(found)), "at least 1", Reason.NO_WORK_WAITING),
+        Check("work that fits", bool(fitting), str(len(fitting)), "at least 1", Reason.NOTHING_FITS),
+    )
+
+
+def _cards(s: Situation) -> Checks:
+    held = [f"{p.namespace}/{p.name}" for p in s.pool.pods if p.on_cards and p.role is not Role.SERVING]
+    owed = [f"{local.namespace}/{local.name}" for local in s.status.owed.local_queues]
+    return (
+        Check("local queues to reopen", not owed, ", ".join(owed) or "none", "none",
+              Reason.LOCAL_QUEUES_CLOSED),
+        Check("others on the cards", not held, ", ".join(held) or "none", "none", Reason.CARDS_HELD),
+    )  # fmt: skip
+
+
+def _permission(s: Situation, rule: Rule) -> Checks:
+    """Last, so that Observe says what Act would do."""
+    asked = s.rehearsal if s.rehearsal and s.now < s.rehearsal.at + REHEARSE_EVERY else None
+    again = asked.at + REHEARSE_EVERY if asked else None
+    return (
+        Check("mode", rule.mode is Mode.ACT, rule.mode.value, "Act", Reason.OBSERVE_ONLY),
+        Check("dry run", asked is not None, "asked" if asked else "not asked", "asked",
+              Reason.REHEARSAL_DUE),
+        Check("dry run accepted", asked is not None and not asked.refused,
+              asked.refused or "yes" if asked else "not asked", "yes", Reason.REHEARSAL_REFUSED,
+              again),
+    )  # fmt: skip
+
+
+def _first(texts: list[str]) -> str:
+    more = f" (and {len(texts) - 1} more)" if len(texts) > 1 else ""
+    return texts[0] + more if texts else "yes"
+
+
+def _whole(length: timedelta) -> timedelta:
+    return timedelta(seconds=int(length.total_seconds()))

@@ -1,0 +1,315 @@
+"""Acting is writing wanted minus observed: the actions of a phase, at one look.
+
+Nothing here knows how it came to be in a phase. Asked again after a crash, or after a write that
+did not get through, it plans what is left; a refused write is answered by the next rung.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+
+from idlewin.core import opening, sealing, timing
+from idlewin.core.decision import (
+    Action,
+    EvictPod,
+    ForgetRecord,
+    HoldRule,
+    ReleaseRule,
+    ReopenLocalQueue,
+    ScaleBack,
+    ScaleToZero,
+    SetActive,
+    SetStopPolicy,
+    StopLocalQueue,
+    Verdict,
+)
+from idlewin.core.phase import WANTED, Gate, Phase, Replicas
+from idlewin.core.pool import LocalQueue, Queue, StopPolicy
+from idlewin.core.situation import Situation
+from idlewin.core.status import Owed, OwedQueue, OwedWorkload, Status, Window, WindowQueue
+
+#: Work that a drain should have evicted by then is stopped one by one.
+DRAIN_SEEN_WITHIN = timedelta(seconds=20)
+Actions = tuple[Action, ...]
+
+
+def plan(s: Situation, phase: Phase) -> Actions:
+    """The writes that make the phase's row true. ``s.status`` is that of the phase already."""
+    wanted = WANTED[phase]
+    return (*_finalizer(s, phase), *_serving(s, wanted.serving), *_queues(s, wanted.queues))
+
+
+# -- serving
+
+
+def _serving(s: Situation, wanted: Replicas) -> Iterator[Action]:
+    match wanted:
+        case Replicas.LEAVE:
+            return
+        case Replicas.ZERO:
+            yield from _lower(s)
+        case Replicas.REMEMBERED:
+            yield from _restore(s)
+
+
+def _lower(s: Situation) -> Iterator[Action]:
+    """To zero, once: a target that was lowered and raised again is its owner's."""
+    for target in opening.remembered(s):
+        now = opening.same(s, target)
+        if now and now.replicas > 0 and not target.lowered and now.record is None:
+            yield ScaleToZero(
+                target=target.ref,
+                uid=target.uid,
+                replicas=target.replicas,
+                resource_version=now.resource_version,
+                rule=s.object.name,
+                epoch=s.status.epoch,
+            )
+
+
+def _restore(s: Situation) -> Iterator[Action]:
+    due = {target.ref for target in opening.to_restore(s)}
+    batch = sealing.batch_pods(s)
+    for target in opening.remembered(s):
+        now = opening.same(s, target)
+        if now is None or target.restored:
+            continue
+        if target.ref in due:
+            # Without a claim nothing but us keeps it off the cards while batch is there.
+            if now.claims or not batch or s.forced:
+                yield ScaleBack(target.ref, target.uid, target.replicas, s.object.name)
+        elif now.record is not None:
+            yield ForgetRecord(target.ref, target.uid, s.object.name)
+
+
+# -- queues
+
+
+def _queues(s: Situation, wanted: Gate) -> Iterator[Action]:
+    match wanted:
+        case Gate.SHUT:
+            yield from _shut(s)
+        case Gate.HOLD:
+            for entry, queue in sealing.entries(s):
+                if queue.stop_policy is not StopPolicy.HOLD and not opening.closed_by_other(s, queue):
+                    yield _stop(s, entry, StopPolicy.HOLD)
+        case Gate.OPEN:
+            yield from _open(s)
+        case Gate.SEALED:
+            for entry, queue in sealing.entries(s):
+                yield from _seal(s, entry, queue)
+
+
+def _stop(s: Situation, entry: WindowQueue, policy: StopPolicy) -> SetStopPolicy:
+    return SetStopPolicy(
+        entry.spec.cluster_queue, entry.uid, policy, s.status.epoch, s.object.name
+    )
+
+
+def _shut(s: Situation) -> Iterator[Action]:
+    """While serving: an open queue is corrected, and what we closed on the way reopened."""
+    for queue in opening.ours(s):
+        if queue.stop_policy is StopPolicy.NONE:
+            yield SetStopPolicy(
+                queue.name, queue.uid, StopPolicy.HOLD, s.status.epoch, s.object.name
+            )
+    yield from _reopen_owed(s)
+
+
+def _reopen_owed(s: Situation) -> Iterator[Action]:
+    """LocalQueues that we closed, once Kueue shows their ClusterQueue stopped, or it is open by us."""
+    for owed in s.status.owed.local_queues:
+        queue = s.pool.queue(owed.cluster_queue)
+        shut = queue is None or queue.terminating or sealing.sealed_since(queue) is not None
+        if shut or (s.status.phase == Phase.HARVESTING and queue and queue.epoch == s.status.epoch):
+            yield ReopenLocalQueue(owed.namespace, owed.name, owed.uid, owed.wrote, owed.was)
+
+
+def _open(s: Situation) -> Iterator[Action]:
+    assert s.window is not None  # noqa: S101 - a window is open
+    until = opening.due(s) or s.now
+    for entry, queue in sealing.entries(s):
+        if opening.closed_by_other(s, queue):
+            continue
+        fits = timing.may_open(entry, until, s.now)
+        if fits and queue.stop_policy is not StopPolicy.NONE:
+            yield _stop(s, entry, StopPolicy.NONE)
+        elif not fits and queue.stop_policy is StopPolicy.NONE:
+            yield _stop(s, entry, StopPolicy.HOLD)
+    yield from _reopen_owed(s)
+    for work in s.status.owed.workloads:
+        yield SetActive(work.namespace, work.name, work.uid, active=True)
+
+
+def _seal(s: Situation, entry: WindowQueue, queue: Queue) -> Iterator[Action]:
+    """The ladder: the ClusterQueue, its LocalQueues, single workloads, then pods."""
+    assert s.window is not None  # noqa: S101 - asked while giving back
+    policy = sealing.sealing_policy(entry, queue, s.window)
+    fenced = queue.epoch is not None and queue.epoch > s.window.epoch
+    if not opening.closed_by_other(s, queue) or queue.stop_policy is StopPolicy.NONE:
+        if queue.stop_policy is not policy or not fenced:
+            yield _stop(s, entry, policy)
+    elif not fenced:
+        # A person closed it: their value stays, our epoch goes on as the fence.
+        yield _stop(s, entry, queue.stop_policy)
+    if refused(s, queue) or _unseen(s, queue):
+        yield from _local_rung(s, queue, policy)
+    elif policy is StopPolicy.HOLD_AND_DRAIN:
+        # A drain of the ClusterQueue passes by jobs whose LocalQueue is on Hold.
+        held = [q for q in queue.local_queues if q.stop_policy is StopPolicy.HOLD]
+        yield from (StopLocalQueue(q, queue.name, policy) for q in held)
+    yield from _single_rung(s, entry, queue, policy)
+    yield from _pod_rung(s, entry, queue)
+
+
+def refused(s: Situation, queue: Queue) -> bool:
+    """Whether the write to a ClusterQueue did not get through in this cycle."""
+    return any(
+        isinstance(outcome.action, SetStopPolicy)
+        and outcome.action.queue == queue.name
+        and outcome.verdict in (Verdict.REFUSED, Verdict.FAILED)
+        for outcome in s.refused
+    )
+
+
+def _unseen(s: Situation, queue: Queue) -> bool:
+    return sealing.sealed_since(queue) is None and s.now >= s.since + timing.STOP_SEEN_WITHIN
+
+
+def _local_rung(s: Situation, queue: Queue, policy: StopPolicy) -> Iterator[Action]:
+    for local in queue.local_queues:
+        if local.stop_policy not in (policy, StopPolicy.HOLD_AND_DRAIN):
+            yield StopLocalQueue(local, queue.name, policy)
+
+
+def _single_rung(
+    s: Situation, entry: WindowQueue, queue: Queue, policy: StopPolicy
+) -> Iterator[Action]:
+    """One by one: those with a contract in a queue that is held, and those that a drain missed."""
+    assert s.window is not None  # noqa: S101 - asked while giving back
+    missed = s.now >= s.since + DRAIN_SEEN_WITHIN
+    if policy is StopPolicy.HOLD and entry.spec.contract is None:
+        return
+    for work in queue.workloads:
+        if not work.admitted or not work.active or not sealing.agreed(work, entry, s.window):
+            continue
+        if policy is StopPolicy.HOLD or (missed and not work.evicted):
+            yield SetActive(work.namespace, work.name, work.uid, active=False)
+
+
+def _pod_rung(s: Situation, entry: WindowQueue, queue: Queue) -> Iterator[Action]:
+    """Pods, where Kueue does not act: of work that agreed, and of work past its agreed bound."""
+    assert s.window is not None  # noqa: S101 - asked while giving back
+    dead = refused(s, queue) or _unseen(s, queue)
+    work_of = {f"{work.namespace}/{work.name}": work for work in queue.workloads}
+    for pod in sealing.batch_pods(s):
+        work = work_of.get(pod.owner)
+        if work is None or pod.terminating:
+            continue
+        bound = timing.bound_of(work, entry.spec)
+        past = bound is not None and s.now >= bound + timing.PAST_BOUND
+        if past or (dead and sealing.agreed(work, entry, s.window)):
+            yield EvictPod(pod)
+
+
+# -- the rule's own finalizer
+
+
+def _finalizer(s: Situation, phase: Phase) -> Iterator[Action]:
+    if s.object.deleting:
+        if s.object.finalizer and _released(s, phase):
+            yield ReleaseRule(s.object.name)
+    elif not s.object.finalizer and (opening.may_act(s) or phase is not Phase.SERVING):
+        yield HoldRule(s.object.name)
+
+
+def _released(s: Situation, phase: Phase) -> bool:
+    """Whether a rule may go: every record is written back, every queue of ours shut."""
+    records = any(t.record and t.record.rule == s.object.name for t in s.pool.targets)
+    open_ = [
+        queue.name
+        for queue in s.pool.queues
+        if queue.adopted_by == s.object.name
+        and queue.epoch is not None
+        and queue.stop_policy is StopPolicy.NONE
+        and not queue.terminating
+    ]
+    owed = s.status.owed.local_queues or s.status.owed.workloads
+    back = phase is Phase.SERVING or (phase is Phase.RESTORING and not opening.to_restore(s))
+    return back and not records and not open_ and not owed
+
+
+# -- what an action owes, and what its outcome is noted as
+
+
+def owed_by(s: Situation, actions: Actions) -> Status:
+    """The status that must be written before the actions: what they close, to be opened again."""
+    owed = s.status.owed
+    known = {entry.uid for entry in owed.local_queues} | {work.uid for work in owed.workloads}
+    queues, workloads = list(owed.local_queues), list(owed.workloads)
+    for action in actions:
+        match action:
+            case StopLocalQueue(queue, cluster_queue, policy) if queue.uid not in known:
+                queues.append(_owed_queue(s, queue, cluster_queue, policy))
+            case StopLocalQueue(queue, _, policy):
+                queues = [replace(q, wrote=policy.value) if q.uid == queue.uid else q for q in queues]
+            case SetActive(namespace, name, uid, active=False) if uid not in known:
+                workloads.append(OwedWorkload(namespace=namespace, name=name, uid=uid))
+            case _:
+                pass
+    after = Owed(local_queues=tuple(queues), workloads=tuple(workloads))
+    return replace(s.status, owed=after) if after != owed else s.status
+
+
+def _owed_queue(s: Situation, queue: LocalQueue, cluster: str, policy: StopPolicy) -> OwedQueue:
+    return OwedQueue(
+        namespace=queue.namespace,
+        name=queue.name,
+        uid=queue.uid,
+        cluster_queue=cluster,
+        was=queue.stop_policy.value,
+        wrote=policy.value,
+        at=s.now,
+    )
+
+
+def noted(status: Status, action: Action, verdict: Verdict) -> Status:
+    """The status once an action has had its outcome; equal where there is nothing to note."""
+    if verdict not in (Verdict.DONE, Verdict.GONE):
+        return status
+    match action:
+        case ScaleToZero(uid=uid) if verdict is Verdict.DONE:
+            return _mark(status, uid, lowered=True)
+        case ScaleBack(uid=uid) | ForgetRecord(uid=uid):
+            return _mark(status, uid, restored=True)
+        case ReopenLocalQueue(uid=uid):
+            left = tuple(q for q in status.owed.local_queues if q.uid != uid)
+            return replace(status, owed=replace(status.owed, local_queues=left))
+        case SetActive(uid=uid, active=True):
+            rest = tuple(w for w in status.owed.workloads if w.uid != uid)
+            return replace(status, owed=replace(status.owed, workloads=rest))
+        case SetStopPolicy(uid=uid, policy=StopPolicy.HOLD) if status.phase == Phase.HARVESTING:
+            return _closed_for_fit(status, uid)
+        case _:
+            return status
+
+
+def _mark(status: Status, uid: str, **changes: bool) -> Status:
+    window = status.window
+    if window is None:
+        return status
+    targets = tuple(replace(t, **changes) if t.uid == uid else t for t in window.targets)
+    return replace(status, window=replace(window, targets=targets))
+
+
+def _closed_for_fit(status: Status, uid: str) -> Status:
+    window: Window | None = status.window
+    if window is None:
+        return status
+    queues = tuple(
+        replace(q, closed_for_fit=q.closed_for_fit + 1) if q.uid == uid else q
+        for q in window.queues
+    )
+    return replace(status, window=replace(window, queues=queues))

@@ -1,0 +1,219 @@
+"""Score: what lending brought and what it cost, against a truth that is known afterwards.
+
+Pure arithmetic over spans. The same function scores the controller, the reactive rule and the
+oracle, each by its timeline. Nothing here decides, and nothing live depends on it.
+
+A *gap* is the idle time between two runs of demand. Idle time after the last run counts for
+nobody: nobody knows when it would have ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from idlewin.core.phase import AWAY, Phase
+from idlewin.core.window import Span, clipped, merged, total, without
+
+NOTHING = timedelta()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delays:
+    """What one window costs at both ends."""
+
+    open: timedelta = timedelta(minutes=2)
+    """From the wish to lend until batch runs."""
+    back: timedelta = timedelta(minutes=5)
+    """From the wish to give back until serving is ready."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeline:
+    """What happened on one pool: each phase from its instant on, in order, and batch running."""
+
+    phases: tuple[tuple[datetime, Phase], ...]
+    batch: tuple[Span, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score:
+    """What lending one card, or several, brought and cost."""
+
+    harvested: timedelta
+    """Time in which batch ran and no demand was there."""
+    oracle: timedelta
+    """The same with the future known: per gap its length less both delays."""
+    windows: int
+    """Times that the card was lent: batch could run."""
+    on_time: int
+    """Windows that ended with serving back before demand came."""
+    late_returns: int
+    """Times that demand found serving away; several runs in one absence are one."""
+    handovers: int
+    """Times that the card changed its user, either way."""
+    serving_away_while_demand: timedelta
+    """The debt: time of demand in which serving was not ready."""
+
+    @property
+    def share(self) -> float:
+        """Harvest as a share of the oracle's; 0 where there was nothing to harvest."""
+        return self.harvested / self.oracle if self.oracle else 0.0
+
+    def __add__(self, other: Score) -> Score:
+        return Score(
+            harvested=self.harvested + other.harvested,
+            oracle=self.oracle + other.oracle,
+            windows=self.windows + other.windows,
+            on_time=self.on_time + other.on_time,
+            late_returns=self.late_returns + other.late_returns,
+            handovers=self.handovers + other.handovers,
+            serving_away_while_demand=self.serving_away_while_demand
+            + other.serving_away_while_demand,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Absence:
+    """One stay of serving away: when, and whether it was lent, and is over."""
+
+    span: Span
+    lent: bool
+    returned: bool
+
+
+def score(
+    busy: Iterable[Span], timeline: Timeline, over: Span, delays: Delays | None = None
+) -> Score:
+    """What a timeline brought and cost over a stretch, given the demand that was really there.
+
+    Only time up to the last run of demand in the stretch counts, for the timeline and for the
+    oracle alike. An absence counts where it begins.
+    """
+    delays = delays or Delays()
+    runs = clipped(merged(busy), over)
+    if not runs:
+        return _nothing(NOTHING)
+    judged = Span(over.start, runs[-1].end)
+    absences = [a for a in _absences(timeline.phases, over.end) if a.span.start in judged]
+    late = [bool(clipped(runs, absence.span)) for absence in absences]
+    away = merged(absence.span for absence in absences)
+    return Score(
+        harvested=total(without(clipped(merged(timeline.batch), judged), runs)),
+        oracle=sum((_best(gap, delays) for gap in gaps(runs, over)), NOTHING),
+        windows=sum(absence.lent for absence in absences),
+        on_time=sum(
+            absence.lent and absence.returned and not missed
+            for absence, missed in zip(absences, late, strict=True)
+        ),
+        late_returns=sum(late),
+        handovers=len(absences) + sum(absence.returned for absence in absences),
+        serving_away_while_demand=sum((total(clipped(runs, span)) for span in away), NOTHING),
+    )
+
+
+def late_at(busy: Iterable[Span], timeline: Timeline, over: Span) -> tuple[datetime, ...]:
+    """When demand first found serving away, once an absence; as many as ``late_returns``."""
+    runs = clipped(merged(busy), over)
+    if not runs:
+        return ()
+    met = (
+        clipped(runs, absence.span)
+        for absence in _absences(timeline.phases, over.end)
+        if absence.span.start in Span(over.start, runs[-1].end)
+    )
+    return tuple(found[0].start for found in met if found)
+
+
+def gaps(busy: Iterable[Span], over: Span) -> tuple[Span, ...]:
+    """Idle spans of a stretch, in order, each of which ends with demand."""
+    runs = clipped(merged(busy), over)
+    starts = [over.start, *(run.end for run in runs)]
+    return tuple(
+        Span(start, run.start)
+        for start, run in zip(starts, runs, strict=False)
+        if start < run.start
+    )
+
+
+def reactive(
+    busy: Iterable[Span],
+    over: Span,
+    delays: Delays | None = None,
+    *,
+    idle_after: timedelta = timedelta(minutes=10),
+) -> Timeline:
+    """What the reactive rule does: lend after so much idle time, give back when demand comes."""
+    delays = delays or Delays()
+    windows: list[tuple[datetime, datetime]] = []
+    ready_at = over.start
+    for gap in gaps(busy, over):
+        opens = max(gap.start + idle_after, ready_at)
+        if opens < gap.end:
+            windows.append((opens, gap.end))
+            ready_at = gap.end + delays.back
+    return _timeline(windows, over, delays)
+
+
+def foreseen(busy: Iterable[Span], over: Span, delays: Delays | None = None) -> Timeline:
+    """What the oracle does: lend each gap that is long enough, and be back as it ends."""
+    delays = delays or Delays()
+    return _timeline(
+        [
+            (gap.start, gap.end - delays.back)
+            for gap in gaps(busy, over)
+            if _best(gap, delays) > NOTHING
+        ],
+        over,
+        delays,
+    )
+
+
+def _timeline(windows: Sequence[tuple[datetime, datetime]], over: Span, delays: Delays) -> Timeline:
+    """A timeline of windows that open and give back at given instants."""
+    phases: list[tuple[datetime, Phase]] = [(over.start, Phase.SERVING)]
+    batch: list[Span] = []
+    for opens, gives_back in windows:
+        phases.append((opens, Phase.YIELDING))
+        runs_at = opens + delays.open
+        if runs_at < gives_back:
+            phases.append((runs_at, Phase.HARVESTING))
+            batch.append(Span(runs_at, gives_back))
+        phases.append((gives_back, Phase.RESTORING))
+        phases.append((gives_back + delays.back, Phase.SERVING))
+    return Timeline(phases=tuple(phases), batch=tuple(batch))
+
+
+def _absences(phases: Sequence[tuple[datetime, Phase]], end: datetime) -> list[_Absence]:
+    """The stays of serving away, in order; the last may not be over by the end."""
+    found: list[_Absence] = []
+    since: datetime | None = None
+    lent = False
+    for at, phase in phases:
+        if phase in AWAY and at < end:
+            since = at if since is None else since
+            lent = lent or phase is Phase.HARVESTING
+        elif phase is Phase.SERVING and since is not None:
+            if since < at:
+                found.append(_Absence(Span(since, at), lent, returned=True))
+            since, lent = None, False
+    if since is not None:
+        found.append(_Absence(Span(since, end), lent, returned=False))
+    return found
+
+
+def _best(gap: Span, delays: Delays) -> timedelta:
+    return max(gap.length - delays.open - delays.back, NOTHING)
+
+
+def _nothing(oracle: timedelta) -> Score:
+    return Score(
+        harvested=NOTHING,
+        oracle=oracle,
+        windows=0,
+        on_time=0,
+        late_returns=0,
+        handovers=0,
+        serving_away_while_demand=NOTHING,
+    )

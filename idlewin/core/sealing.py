@@ -1,0 +1,87 @@
+"""Sealing: what a queue must show before nothing of it can still be admitted.
+
+Kueue admits late: "closed" is a stop that Kueue shows at our generation, then a settle time, then
+a look in which nothing admitted is left. With Kueue down its LocalQueues take the stop instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from idlewin.core.lint import must_wait
+from idlewin.core.pool import Pod, Queue, Role, StopPolicy, Workload
+from idlewin.core.rule import OnReturn
+from idlewin.core.situation import Situation
+from idlewin.core.status import Window, WindowQueue
+from idlewin.core.timing import SETTLE, last_bound
+
+
+def entries(s: Situation) -> Iterator[tuple[WindowQueue, Queue]]:
+    """The queues of the window that still exist; one that is gone or Terminating is sealed."""
+    for entry in s.window.queues if s.window else ():
+        queue = s.pool.queue(entry.spec.cluster_queue)
+        if queue is not None and queue.uid == entry.uid and not queue.terminating:
+            yield entry, queue
+
+
+def sealed_since(queue: Queue) -> datetime | None:
+    """Since when Kueue shows our stop; None while it does not."""
+    return queue.stopped_since if queue.stop_policy is not StopPolicy.NONE else None
+
+
+def sealed_by_local_queues(s: Situation, queue: Queue) -> datetime | None:
+    """Since when all its LocalQueues are closed; None while one is open, or there is none."""
+    if not queue.local_queues or any(
+        local.stop_policy is StopPolicy.NONE for local in queue.local_queues
+    ):
+        return None
+    ours = {owed.uid: owed.at for owed in s.status.owed.local_queues}
+    return max((ours.get(local.uid, s.since) for local in queue.local_queues), default=None)
+
+
+def settled_at(s: Situation, queue: Queue) -> datetime | None:
+    """When the seal of a queue has settled, by either way; None while it is not sealed."""
+    since = [at for at in (sealed_since(queue), sealed_by_local_queues(s, queue)) if at]
+    return min(since) + SETTLE if since else None
+
+
+def agreed(work: Workload, entry: WindowQueue, window: Window) -> bool:
+    """Whether a workload may be evicted: by its own contract, or because the rule says so."""
+    if window.on_return is OnReturn.EVICT:
+        return True
+    return entry.spec.contract is not None and work.contract and work.grace >= entry.spec.grace
+
+
+def lacking(entry: WindowQueue, queue: Queue, window: Window) -> tuple[Workload, ...]:
+    """Admitted work that did not agree to be evicted, in a queue that would be drained."""
+    if entry.spec.contract is None:
+        return ()
+    return tuple(w for w in queue.workloads if w.admitted and not agreed(w, entry, window))
+
+
+def waits(entry: WindowQueue, queue: Queue, window: Window) -> bool:
+    """Whether a queue is held rather than drained: one workload without its contract is enough."""
+    return must_wait(window.on_return, entry.spec) or bool(lacking(entry, queue, window))
+
+
+def sealing_policy(entry: WindowQueue, queue: Queue, window: Window) -> StopPolicy:
+    """What the stop policy of a queue is while giving back."""
+    return StopPolicy.HOLD if waits(entry, queue, window) else StopPolicy.HOLD_AND_DRAIN
+
+
+def overdue_at(s: Situation, window: Window) -> datetime:
+    """When batch has had its time: drainTimeout after the later of the start and the last bound."""
+    waiting = [(entry, queue) for entry, queue in entries(s) if waits(entry, queue, window)]
+    bound = last_bound(waiting)
+    return max(s.since, bound or s.since) + window.drain_timeout
+
+
+def batch_pods(s: Situation) -> tuple[Pod, ...]:
+    """Batch pods that hold cards and may still run; those of a dead node do not."""
+    return tuple(pod for pod in s.pool.on_cards(Role.BATCH) if not pod.node_dead)
+
+
+def admitted(s: Situation) -> tuple[Workload, ...]:
+    """Admitted, unfinished work of the window's queues."""
+    return tuple(work for _, queue in entries(s) for work in queue.workloads if work.admitted)

@@ -1,0 +1,150 @@
+"""When giving back has to start, and what still fits before: the arithmetic of a window."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from idlewin.core.forecast import least_chance
+from idlewin.core.pool import Queue, Workload
+from idlewin.core.rule import OnReturn, QueueClass, Ref, Rule
+from idlewin.core.situation import Situation
+from idlewin.core.status import LeadTimes, Status, WindowQueue
+
+#: From an opened queue to a running pod: Kueue's cycle, the Job controller, the scheduler.
+START = timedelta(seconds=2)
+#: After a visible stop Kueue still admits what it had in hand; measured at most 0.5 s, once 2.5 s
+#: after the patch. What is sealed counts only after this.
+SETTLE = timedelta(seconds=5)
+#: A stop that is not seen by then is sealed by the next rung of the ladder.
+STOP_SEEN_WITHIN = timedelta(seconds=15)
+#: Kueue drains about one job a second.
+DRAIN_PER_JOB = timedelta(seconds=1)
+#: A pod past its agreed bound by this may be evicted: it agreed to that bound.
+PAST_BOUND = timedelta(seconds=30)
+#: Until a start-up was measured.
+LEAD_UNMEASURED = timedelta(minutes=5)
+LEAD_QUANTILE = 0.9
+#: How many start-ups of a target are kept.
+LEADS_KEPT = 20
+MARGIN_MAX = timedelta(minutes=1)
+BACK_OFF_FIRST = timedelta(minutes=5)
+BACK_OFF_MAX = timedelta(hours=6)
+#: A queue closed for fit reopens at most so often in a window, and only with room to spare.
+REOPENINGS = 2
+ROOM_TO_REOPEN = 1.25
+
+
+def lead_time(rule: Rule, status: Status) -> timedelta:
+    """How long a return takes until all targets are ready: the slowest one's."""
+    return max(_lead_of(serving.ref, serving.lead_time, status.lead_times) for serving in rule.serving)
+
+
+def _lead_of(ref: Ref, written: timedelta | str, measured: Sequence[LeadTimes]) -> timedelta:
+    if isinstance(written, timedelta):
+        return written
+    seconds = next((lead.seconds for lead in measured if lead.target == str(ref)), ())
+    if not seconds:
+        return LEAD_UNMEASURED
+    rank = min(len(seconds), math.ceil(LEAD_QUANTILE * (len(seconds) + 1)))
+    return timedelta(seconds=sorted(seconds)[rank - 1])
+
+
+def drain_time(rule: Rule, cards: int) -> timedelta:
+    """How long the queues that are drained take: their longest grace, and a second a job."""
+    graces = [
+        queue.grace
+        for queue in rule.batch.queues
+        if queue.contract or rule.batch.on_return is OnReturn.EVICT
+    ]
+    return max(graces) + cards * DRAIN_PER_JOB if graces else timedelta()
+
+
+def margin(rule: Rule) -> timedelta:
+    """What a plan keeps in hand: a tenth of the shortest window, at most a minute."""
+    return min(rule.window.min / 10, MARGIN_MAX)
+
+
+def wanted_back(s: Situation, opened_at: datetime) -> datetime | None:
+    """When serving is wanted ready: forecast, calendar or window.max, whichever is first.
+
+    None: the calendar is closed, or there is no forecast that is ready.
+    """
+    rule, forecast = s.rule, s.forecast
+    if rule is None or forecast is None or not forecast.ready:
+        return None
+    closes = rule.window.calendar.open_until(s.now)
+    if closes is None:
+        return None
+    likely = least_chance(rule.forecast.budget, rule.window.max_per_day)
+    return min(forecast.idle_until(likely), closes, opened_at + rule.window.max)
+
+
+def before_return(s: Situation, rule: Rule) -> timedelta:
+    """How long before serving is wanted ready giving back has to start."""
+    return lead_time(rule, s.status) + drain_time(rule, rule.cards.count) + margin(rule)
+
+
+def reclaim_at(s: Situation, opened_at: datetime) -> datetime | None:
+    """When giving back has to start, by what is known now."""
+    back = wanted_back(s, opened_at)
+    return back - before_return(s, s.rule) if back and s.rule else None
+
+
+def needs(spec: QueueClass, work: Workload | None = None) -> timedelta | None:
+    """The time that work of a queue needs to be worth starting; None: no bound is known.
+
+    Work under a contract needs its shortest slice; other work its bound, its own where shorter.
+    """
+    if spec.contract is not None:
+        return START + spec.min_slice + spec.grace + SETTLE
+    own = work.max_runtime if work else None
+    bounds = [bound for bound in (spec.max_runtime, own) if bound is not None]
+    if not bounds:
+        return None
+    return START + min(bounds) + spec.grace + SETTLE
+
+
+def fits(spec: QueueClass, until: datetime, now: datetime, work: Workload | None = None) -> bool:
+    """Whether work that is admitted now ends before giving back starts.
+
+    Work that may be evicted and has no bound fits while its shortest slice does.
+    """
+    time = needs(spec, work) or START + spec.min_slice + spec.grace + SETTLE
+    return now + time <= until
+
+
+def may_open(entry: WindowQueue, until: datetime, now: datetime) -> bool:
+    """Whether a queue of an open window may be open now; reopening asks for more room."""
+    if not fits(entry.spec, until, now):
+        return False
+    if entry.closed_for_fit == 0:
+        return True
+    return entry.closed_for_fit <= REOPENINGS and fits(
+        entry.spec, now + (until - now) / ROOM_TO_REOPEN, now
+    )
+
+
+def bound_of(work: Workload, spec: QueueClass) -> datetime | None:
+    """When an admitted workload ends at the latest, as agreed; None: it never agreed to an end."""
+    bounds = [bound for bound in (spec.max_runtime, work.max_runtime) if bound is not None]
+    if work.admitted_at is None or not bounds:
+        return None
+    return work.admitted_at + min(bounds)
+
+
+def last_bound(queues: Sequence[tuple[WindowQueue, Queue]]) -> datetime | None:
+    """The last instant at which admitted work of queues that wait has to end."""
+    bounds = [
+        bound
+        for entry, queue in queues
+        for work in queue.workloads
+        if work.admitted and (bound := bound_of(work, entry.spec))
+    ]
+    return max(bounds, default=None)
+
+
+def back_off(failures: int) -> timedelta:
+    """How long the next handover waits after so many failed in a row."""
+    return min(BACK_OFF_MAX, BACK_OFF_FIRST * 2 ** max(0, failures - 1))
