@@ -36,6 +36,11 @@ class Timeline:
     phases: tuple[tuple[datetime, Phase], ...]
     batch: tuple[Span, ...] = ()
 
+    def __post_init__(self) -> None:
+        instants = [at for at, _ in self.phases]
+        if instants != sorted(instants):
+            raise ValueError("a timeline's phases are out of order; sort them by their instants")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
@@ -74,6 +79,18 @@ class Score:
         )
 
 
+#: Where sums of scores begin.
+NO_SCORE = Score(
+    harvested=NOTHING,
+    oracle=NOTHING,
+    windows=0,
+    on_time=0,
+    late_returns=0,
+    handovers=0,
+    serving_away_while_demand=NOTHING,
+)
+
+
 @dataclass(frozen=True, slots=True)
 class _Absence:
     """One stay of serving away: when, and whether it was lent, and is over."""
@@ -89,16 +106,15 @@ def score(
     """What a timeline brought and cost over a stretch, given the demand that was really there.
 
     Only time up to the last run of demand in the stretch counts, for the timeline and for the
-    oracle alike. An absence counts where it begins.
+    oracle alike; an absence counts if any of it lies there.
     """
     delays = delays or Delays()
     runs = clipped(merged(busy), over)
     if not runs:
-        return _nothing(NOTHING)
+        return NO_SCORE
     judged = Span(over.start, runs[-1].end)
-    absences = [a for a in _absences(timeline.phases, over.end) if a.span.start in judged]
+    absences = _absences(timeline.phases, judged, over.end)
     late = [bool(clipped(runs, absence.span)) for absence in absences]
-    away = merged(absence.span for absence in absences)
     return Score(
         harvested=total(without(clipped(merged(timeline.batch), judged), runs)),
         oracle=sum((_best(gap, delays) for gap in gaps(runs, over)), NOTHING),
@@ -109,7 +125,9 @@ def score(
         ),
         late_returns=sum(late),
         handovers=len(absences) + sum(absence.returned for absence in absences),
-        serving_away_while_demand=sum((total(clipped(runs, span)) for span in away), NOTHING),
+        serving_away_while_demand=sum(
+            (total(clipped(runs, absence.span)) for absence in absences), NOTHING
+        ),
     )
 
 
@@ -118,11 +136,9 @@ def late_at(busy: Iterable[Span], timeline: Timeline, over: Span) -> tuple[datet
     runs = clipped(merged(busy), over)
     if not runs:
         return ()
-    met = (
-        clipped(runs, absence.span)
-        for absence in _absences(timeline.phases, over.end)
-        if absence.span.start in Span(over.start, runs[-1].end)
-    )
+    judged = Span(over.start, runs[-1].end)
+    absences = _absences(timeline.phases, judged, over.end)
+    met = (clipped(runs, absence.span) for absence in absences)
     return tuple(found[0].start for found in met if found)
 
 
@@ -185,8 +201,10 @@ def _timeline(windows: Sequence[tuple[datetime, datetime]], over: Span, delays: 
     return Timeline(phases=tuple(phases), batch=tuple(batch))
 
 
-def _absences(phases: Sequence[tuple[datetime, Phase]], end: datetime) -> list[_Absence]:
-    """The stays of serving away, in order; the last may not be over by the end."""
+def _absences(
+    phases: Sequence[tuple[datetime, Phase]], judged: Span, end: datetime
+) -> list[_Absence]:
+    """The stays of serving away that reach into a stretch; the last may not be over by the end."""
     found: list[_Absence] = []
     since: datetime | None = None
     lent = False
@@ -200,20 +218,8 @@ def _absences(phases: Sequence[tuple[datetime, Phase]], end: datetime) -> list[_
             since, lent = None, False
     if since is not None:
         found.append(_Absence(Span(since, end), lent, returned=False))
-    return found
+    return [absence for absence in found if clipped((absence.span,), judged)]
 
 
 def _best(gap: Span, delays: Delays) -> timedelta:
     return max(gap.length - delays.open - delays.back, NOTHING)
-
-
-def _nothing(oracle: timedelta) -> Score:
-    return Score(
-        harvested=NOTHING,
-        oracle=oracle,
-        windows=0,
-        on_time=0,
-        late_returns=0,
-        handovers=0,
-        serving_away_while_demand=NOTHING,
-    )
