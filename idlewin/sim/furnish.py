@@ -1,0 +1,111 @@
+"""Puts the objects of one rule into a world: nodes, serving, queues, and the rule itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from idlewin.core.pool import StopPolicy
+from idlewin.core.rule import Ref, Rule
+from idlewin.sim.objects import (
+    Deployment,
+    Objects,
+    SimLocalQueue,
+    SimNode,
+    SimQueue,
+    SimRule,
+)
+
+if TYPE_CHECKING:
+    from idlewin.sim.world import Setup, World
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """A serving target: its size, and how it comes and goes."""
+
+    replicas: int = 1
+    claims: int = 1
+    grace: timedelta = timedelta(seconds=30)
+    start_up: tuple[float, float] = (60.0, 0.2)
+    """Median seconds until a pod is ready, and the spread of their logarithm."""
+    inside_kueue: bool = False
+
+
+def furnish(world: World, setup: Setup) -> None:
+    """Create what a rule names; its queues are adopted and on Hold."""
+    objects, rule = world.objects, setup.rule
+    _node(objects, setup.name, rule)
+    for serving in rule.serving:
+        add_target(world, setup.name, serving.ref, setup.servers.get(serving.ref, Server()))
+    for spec in rule.batch.queues:
+        add_queue(objects, setup.name, spec.cluster_queue, rule.cards.count, setup.local_queues)
+    stored = SimRule(
+        name=setup.name,
+        uid=objects.uid(),
+        pool=setup.name,
+        rule=rule,
+        created_at=world.clock.now(),
+    )
+    objects.rules[setup.name] = stored
+    objects.touch(stored)
+
+
+def _node(objects: Objects, pool: str, rule: Rule) -> None:
+    node = SimNode(
+        name=f"node-{pool}",
+        uid=objects.uid(),
+        pool=pool,
+        labels=dict(rule.cards.node_selector),
+        resource=rule.cards.resource,
+        cards=rule.cards.count,
+        allocatable=rule.cards.count,
+    )
+    objects.nodes[node.name] = node
+    objects.touch(node)
+
+
+def add_target(world: World, pool: str, ref: Ref, server: Server) -> Deployment:
+    """A Deployment as its owner makes it."""
+    target = Deployment(
+        name=ref.name,
+        uid=world.objects.uid(),
+        pool=pool,
+        ref=ref,
+        replicas=server.replicas,
+        claims=server.claims,
+        grace=server.grace,
+        start_up=server.start_up,
+        inside_kueue=server.inside_kueue,
+        owner_wants=server.replicas,
+        owner_wrote_at=world.clock.now(),
+    )
+    world.objects.deployments[ref] = target
+    world.objects.touch(target)
+    world.serving.changed(target)
+    return target
+
+
+def add_queue(objects: Objects, pool: str, name: str, quota: int, local_queues: int) -> SimQueue:
+    """A ClusterQueue, adopted and on Hold, with open LocalQueues."""
+    queue = SimQueue(
+        name=name,
+        uid=objects.uid(),
+        pool=pool,
+        quota=quota,
+        adopted_by=pool,
+        stop_policy=StopPolicy.HOLD,
+        stopped_since=None,
+    )
+    objects.queues[name] = queue
+    objects.touch(queue)
+    for number in range(local_queues):
+        key = (f"team-{number}", name)
+        if key not in objects.local_queues:
+            local = SimLocalQueue(
+                name=name, uid=objects.uid(), pool=pool, namespace=key[0], cluster_queue=name
+            )
+            objects.local_queues[key] = local
+            objects.touch(local)
+    return queue

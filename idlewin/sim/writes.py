@@ -1,0 +1,212 @@
+"""What becomes of each write, as the API server, its webhooks and our preconditions have it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from idlewin.core.decision import (
+    Action,
+    EvictPod,
+    ForgetRecord,
+    HoldRule,
+    Outcome,
+    ReleaseRule,
+    Remember,
+    ReopenLocalQueue,
+    ScaleBack,
+    ScaleToZero,
+    SetActive,
+    SetStopPolicy,
+    StopLocalQueue,
+    Verdict,
+)
+from idlewin.core.pool import MANAGER, Record, StopPolicy
+from idlewin.core.rule import Ref
+from idlewin.sim.kueue import Kueue
+from idlewin.sim.nodes import Nodes
+from idlewin.sim.objects import Deployment, Objects
+from idlewin.sim.serving import Serving
+
+WEBHOOK = "500 failed calling webhook: no endpoints available for service kueue-webhook-service"
+
+
+class Writes:
+    """Carries out actions."""
+
+    def __init__(self, objects: Objects, kueue: Kueue, serving: Serving, nodes: Nodes) -> None:
+        self._objects, self._kueue, self._serving = objects, kueue, serving
+        self._nodes = nodes
+        self._how: dict[type[Action], Callable[[Any], Outcome]] = {
+            Remember: self._remember,
+            ScaleToZero: self._to_zero,
+            ScaleBack: self._back,
+            ForgetRecord: self._forget,
+            SetStopPolicy: self._stop_policy,
+            StopLocalQueue: self._stop_local,
+            ReopenLocalQueue: self._reopen_local,
+            SetActive: self._active,
+            EvictPod: self._evict,
+            ReleaseRule: self._finalizer,
+            HoldRule: self._finalizer,
+        }
+
+    def carry_out(self, action: Action) -> Outcome:
+        """Write, or say why not."""
+        return self._how[type(action)](action)
+
+    def rehearse(self, actions: Sequence[Action]) -> str:
+        """What would be refused of some writes; empty where all would be taken."""
+        for action in actions:
+            if isinstance(action, SetStopPolicy) and not self._kueue.up:
+                return f"ClusterQueue {action.queue}: {WEBHOOK}"
+            if isinstance(action, ScaleToZero):
+                target = self._find(action.target, action.uid)
+                if target is None or (target.inside_kueue and not self._kueue.up):
+                    return f"{action.target}: {WEBHOOK if target else '404 not found'}"
+        return ""
+
+    def _remember(self, action: Remember) -> Outcome:
+        rule = self._objects.rules.get(action.rule)
+        if rule is None:
+            return Outcome(action, Verdict.GONE, "404 the rule is not there")
+        if str(rule.version) != action.resource_version:
+            return Outcome(action, Verdict.CONFLICT, "409 the rule has been modified")
+        rule.status = action.status
+        self._objects.touch(rule)
+        return Outcome(action, Verdict.DONE, resource_version=str(rule.version))
+
+    def _finalizer(self, action: ReleaseRule | HoldRule) -> Outcome:
+        rule = self._objects.rules.get(action.rule)
+        if rule is None:
+            return Outcome(action, Verdict.GONE, "404 the rule is not there")
+        if isinstance(action, HoldRule) and rule.deleting and not rule.finalizer:
+            return Outcome(action, Verdict.REFUSED, "422 no finalizer while it is being deleted")
+        wanted = isinstance(action, HoldRule)
+        if rule.finalizer is wanted:
+            return Outcome(action, Verdict.DONE, resource_version=str(rule.version))
+        rule.finalizer = wanted
+        if rule.deleting and not wanted:
+            del self._objects.rules[rule.name]
+        self._objects.touch(rule)
+        return Outcome(action, Verdict.DONE, resource_version=str(rule.version))
+
+    # -- serving
+
+    def _find(self, ref: Ref, uid: str) -> Deployment | None:
+        target = self._objects.deployments.get(ref)
+        return target if target is not None and target.uid == uid else None
+
+    def _to_zero(self, action: ScaleToZero) -> Outcome:
+        target = self._find(action.target, action.uid)
+        if target is None:
+            return Outcome(action, Verdict.GONE, "404 the target is not there, or is another")
+        if target.inside_kueue and not self._kueue.up:
+            return Outcome(action, Verdict.REFUSED, WEBHOOK)
+        if target.replicas == 0 and target.record and target.record.epoch == action.epoch:
+            return Outcome(action, Verdict.DONE, "it is at our zero already")
+        # A newer version alone is read again and tried once more; an owner's raise is not.
+        if target.replicas != action.replicas or target.record is not None:
+            return Outcome(action, Verdict.CONFLICT, "409 its owner has changed it")
+        target.record = Record(
+            rule=action.rule, uid=action.uid, replicas=action.replicas, epoch=action.epoch
+        )
+        self._scaled(target, 0)
+        target.at_our_zero = True
+        return Outcome(action, Verdict.DONE)
+
+    def _back(self, action: ScaleBack) -> Outcome:
+        target = self._find(action.target, action.uid)
+        if target is None:
+            return Outcome(action, Verdict.GONE, "404 the target is not there, or is another")
+        if target.inside_kueue and not self._kueue.up:
+            return Outcome(action, Verdict.REFUSED, WEBHOOK)
+        if target.replicas != 0:
+            return Outcome(action, Verdict.REFUSED, "its owner has raised it")
+        if target.record is not None and target.record.rule != action.rule:
+            return Outcome(action, Verdict.REFUSED, f"its record is {target.record.rule}'s")
+        target.record = None
+        self._scaled(target, action.replicas)
+        target.at_our_zero = False
+        return Outcome(action, Verdict.DONE)
+
+    def _forget(self, action: ForgetRecord) -> Outcome:
+        target = self._find(action.target, action.uid)
+        if target is None:
+            return Outcome(action, Verdict.GONE, "404 the target is not there, or is another")
+        if target.inside_kueue and not self._kueue.up:
+            return Outcome(action, Verdict.REFUSED, WEBHOOK)
+        if target.record is not None and target.record.rule == action.rule:
+            target.record = None
+            self._objects.touch(target)
+        return Outcome(action, Verdict.DONE)
+
+    def _scaled(self, target: Deployment, replicas: int) -> None:
+        target.replicas, target.writer = replicas, MANAGER
+        target.generation += 1
+        self._objects.touch(target)
+        self._serving.changed(target)
+
+    # -- batch
+
+    def _stop_policy(self, action: SetStopPolicy) -> Outcome:
+        queue = self._objects.queues.get(action.queue)
+        if queue is None or queue.uid != action.uid:
+            return Outcome(action, Verdict.GONE, "404 the queue is not there, or is another")
+        if not self._kueue.up:
+            return Outcome(action, Verdict.REFUSED, WEBHOOK)
+        if action.policy is StopPolicy.NONE:
+            if queue.epoch is not None and queue.epoch > action.epoch:
+                return Outcome(action, Verdict.REFUSED, f"its epoch {queue.epoch} is newer")
+            if queue.stop_policy is not StopPolicy.NONE and queue.writer != MANAGER:
+                return Outcome(action, Verdict.REFUSED, f"{queue.writer} closed it")
+        if queue.stop_policy is action.policy and queue.epoch == action.epoch:
+            return Outcome(action, Verdict.DONE, "it is so already")
+        if queue.stop_policy is not action.policy:
+            queue.generation += 1
+            queue.stop_policy, queue.writer = action.policy, MANAGER
+            self._kueue.queue_written(queue)
+        queue.epoch = action.epoch
+        self._objects.touch(queue)
+        return Outcome(action, Verdict.DONE)
+
+    def _local(self, action: Action, key: tuple[str, str, str], policy: StopPolicy) -> Outcome:
+        namespace, name, uid = key
+        local = self._objects.local_queues.get((namespace, name))
+        if local is None or local.uid != uid:
+            return Outcome(action, Verdict.GONE, "404 the LocalQueue is not there, or is another")
+        if local.stop_policy is not policy:
+            local.stop_policy, local.writer = policy, MANAGER
+            self._objects.touch(local)
+            self._kueue.local_queue_written(local)
+        return Outcome(action, Verdict.DONE)
+
+    def _stop_local(self, action: StopLocalQueue) -> Outcome:
+        local = action.queue
+        return self._local(action, (local.namespace, local.name, local.uid), action.policy)
+
+    def _reopen_local(self, action: ReopenLocalQueue) -> Outcome:
+        local = self._objects.local_queues.get((action.namespace, action.name))
+        if local is not None and local.uid == action.uid and local.stop_policy != action.wrote:
+            return Outcome(action, Verdict.DONE, "changed since: it is its owner's")
+        key = (action.namespace, action.name, action.uid)
+        return self._local(action, key, StopPolicy(action.was))
+
+    def _active(self, action: SetActive) -> Outcome:
+        work = self._objects.works.get((action.namespace, action.name))
+        if work is None or work.uid != action.uid:
+            return Outcome(action, Verdict.GONE, "404 the workload is not there, or is another")
+        if not self._kueue.up:
+            return Outcome(action, Verdict.REFUSED, WEBHOOK)
+        if work.active is not action.active:
+            work.active = action.active
+            self._objects.touch(work)
+            self._kueue.active_written(work)
+        return Outcome(action, Verdict.DONE)
+
+    def _evict(self, action: EvictPod) -> Outcome:
+        pod = self._objects.pods.get(action.pod.uid)
+        if pod is None:
+            return Outcome(action, Verdict.GONE, "404 the pod is not there")
+        self._nodes.delete(pod)
+        return Outcome(action, Verdict.DONE)
