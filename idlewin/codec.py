@@ -36,7 +36,7 @@ def _adapter(kind: type) -> TypeAdapter[Any]:
 
 def json_schema(kind: type) -> Json:
     """The JSON Schema of one of the core's classes, as it is read."""
-    schema: Json = _adapter(kind).json_schema(by_alias=True)
+    schema: Json = _adapter(kind).json_schema(by_alias=True, mode="serialization")
     return schema
 
 
@@ -56,7 +56,8 @@ def read_rule(spec: object, at: str = "spec") -> Rule:
 
 def write_rule(rule: Rule) -> Json:
     """The spec of a rule, every default written out."""
-    return _without_nulls(_adapter(Rule).dump_python(rule, mode="json", by_alias=True))
+    written: Json = _without_nulls(_adapter(Rule).dump_python(rule, mode="json", by_alias=True))
+    return written
 
 
 def _without_nulls(value: Any) -> Any:

@@ -75,6 +75,17 @@ def format_share(value: float) -> str:
     return f"{(Decimal(repr(value)) * 100).normalize():f}%"
 
 
+def parse_instant(text: object) -> datetime:
+    """An RFC 3339 instant with its zone, such as 2026-12-24T18:00:00Z. Raises ValueError."""
+    try:
+        value = datetime.fromisoformat(text) if isinstance(text, str) else None
+    except ValueError:
+        value = None
+    if value is None or value.tzinfo is None:
+        raise ValueError(f"{text!r} is no instant; write one such as 2026-12-24T18:00:00Z")
+    return value.astimezone(UTC)
+
+
 def format_instant(value: datetime) -> str:
     """An instant in UTC, to the second, as Kubernetes writes it."""
     return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
