@@ -1,0 +1,31 @@
+"""Fixtures that two folders or more use; nothing else."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.labs.build import NotBuiltError, built
+
+
+def _programs(lab: str) -> Path:
+    if os.environ.get("IDLEWIN_SKIP_LABS") == "1":
+        pytest.skip(f"IDLEWIN_SKIP_LABS=1 leaves out what needs {lab}")
+    try:
+        return built(lab)
+    except NotBuiltError as error:
+        pytest.fail(str(error), pytrace=False)
+
+
+@pytest.fixture(scope="session")
+def kubelab_programs() -> Path:
+    """Where the control plane's programs are; fails where they are not built."""
+    return _programs("kubelab")
+
+
+@pytest.fixture(scope="session")
+def promlab_programs() -> Path:
+    """Where Prometheus and promtool are; fails where they are not built."""
+    return _programs("promlab")
