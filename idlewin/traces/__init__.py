@@ -1,0 +1,208 @@
+"""Recorded demand: files of busy runs, and the small sample that comes with the package.
+
+A trace is a gzipped CSV file with the columns ``card,start,end,demand``: runs of busy minutes
+since an origin, the end exclusive; between rows the card is idle. ``demand`` is the number of
+requests in the run, empty where it is not known. Beside ``NAME.csv.gz`` there may be a
+``NAME.json`` with ``minutes, test_from, origin, licence, source``. No replay and no scoring here.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import math
+import warnings
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from idlewin.core.load import History
+from idlewin.core.window import Span, clipped, merged
+
+COLUMNS = ["card", "start", "end", "demand"]
+#: Minute 0 of a trace that names no origin: a Monday.
+ORIGIN = datetime(2026, 1, 5, tzinfo=UTC)
+_LONGEST = 10 * 366 * 24 * 60
+
+
+class TraceError(ValueError):
+    """A trace file cannot be read; the message has file, line, what is wrong, and the remedy."""
+
+
+class TraceWarning(UserWarning):
+    """A trace file was read, with something put right on the way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run of demand on a card, in minutes since the trace's origin, the end exclusive."""
+
+    start: int
+    end: int
+    demand: float | None = None
+    """Requests in the run, where it is known."""
+
+
+Runs = tuple[Run, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class About:
+    """What is known of a trace besides its rows."""
+
+    minutes: int | None = None
+    """How long it is; None: up to the last row."""
+    test_from: int = 0
+    """The first minute that is not for learning from."""
+    origin: datetime = ORIGIN
+    """The instant of minute 0."""
+    licence: str = ""
+    source: str = ""
+
+
+def sample() -> Path:
+    """The trace that comes with the package: six cards, 14 days, Apache-2.0."""
+    return Path(str(files(__name__).joinpath("sample.csv.gz")))
+
+
+def load(path: Path | str) -> dict[str, Runs]:
+    """The runs of each card, in order, without overlaps; warns where it had to join some.
+
+    Raises TraceError, which names file and line.
+    """
+    path = Path(path)
+    found: dict[str, list[Run]] = {}
+    for line, row in _rows(path):
+        card, run = _run(row, f"{path}:{line}")
+        runs = found.setdefault(card, [])
+        if runs and run.start < runs[-1].start:
+            raise TraceError(
+                f"{path}:{line}: start {run.start} of {card} comes after start {runs[-1].start}; "
+                "sort the rows of a card by start"
+            )
+        if runs and run.start < runs[-1].end:
+            _warn(f"{path}:{line}: a run of {card} overlaps the one before; they were joined")
+            run = _joined(runs.pop(), run)
+        runs.append(run)
+    if not found:
+        raise TraceError(f"{path}: there is no row in it; is it the right file?")
+    return {card: tuple(runs) for card, runs in found.items()}
+
+
+def about(path: Path | str) -> About:
+    """What the JSON file beside a trace says; defaults where there is none. Raises TraceError."""
+    path = Path(path)
+    beside = path.with_name(path.name.removesuffix(".gz").removesuffix(".csv") + ".json")
+    if not beside.exists():
+        return About()
+    try:
+        told = json.loads(beside.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise TraceError(f"{beside}: {error}; mend or remove it") from None
+    if not isinstance(told, dict):
+        raise TraceError(f'{beside}: it holds no JSON object; write {{"minutes": ...}}')
+    return About(
+        minutes=_whole(told, "minutes", beside),
+        test_from=_whole(told, "test_from", beside) or 0,
+        origin=_origin(told.get("origin"), beside),
+        licence=str(told.get("licence") or ""),
+        source=str(told.get("source") or ""),
+    )
+
+
+def card_of(cards: Mapping[str, Runs], name: str, path: Path | str) -> Runs:
+    """The runs of one card. Raises TraceError that lists what there is."""
+    if name not in cards:
+        raise TraceError(f"{path}: there is no card {name!r}; it has {', '.join(sorted(cards))}")
+    return cards[name]
+
+
+def busy_spans(runs: Iterable[Run], origin: datetime = ORIGIN) -> tuple[Span, ...]:
+    """Runs at absolute instants; those that touch are joined."""
+    return merged(
+        Span(origin + timedelta(minutes=run.start), origin + timedelta(minutes=run.end))
+        for run in runs
+    )
+
+
+def history(busy: Sequence[Span], covers: Span) -> History:
+    """What would have been known of a trace's demand over a stretch, all of it looked at."""
+    return History(covers=covers, busy=clipped(busy, covers))
+
+
+def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """The rows below the header, each with its line. Raises TraceError."""
+    try:
+        with gzip.open(path, "rt", encoding="utf-8-sig", newline="") as text:
+            reader = csv.reader(text)
+            header = next(reader, None)
+            if header != COLUMNS:
+                raise TraceError(
+                    f"{path}:1: the header is {','.join(header or [])!r}; "
+                    f"write {','.join(COLUMNS)!r}"
+                )
+            for row in reader:
+                if row:
+                    yield reader.line_num, row
+    except FileNotFoundError:
+        raise TraceError(f"{path}: there is no such file") from None
+    except gzip.BadGzipFile:
+        raise TraceError(f"{path}: it is not gzipped; run gzip on it") from None
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as error:
+        raise TraceError(f"{path}: it cannot be read ({error}); is it cut short?") from None
+
+
+def _run(row: list[str], where: str) -> tuple[str, Run]:
+    if row == COLUMNS:
+        raise TraceError(f"{where}: the header comes twice; remove this line")
+    if len(row) != len(COLUMNS):
+        raise TraceError(f"{where}: {len(row)} fields; write {len(COLUMNS)}: {','.join(COLUMNS)}")
+    card, *numbers = (field.strip() for field in row)
+    if not card:
+        raise TraceError(f"{where}: card is empty; give the card a name")
+    try:
+        start, end = int(numbers[0]), int(numbers[1])
+        demand = float(numbers[2]) if numbers[2] else None
+    except ValueError as error:
+        raise TraceError(f"{where}: {error}; start and end are whole minutes") from None
+    if not 0 <= start < end <= _LONGEST:
+        raise TraceError(
+            f"{where}: {card} from {start} to {end}; a run starts at 0 or later, "
+            "ends after its start, and within ten years"
+        )
+    if demand is not None and not (math.isfinite(demand) and demand >= 0):
+        raise TraceError(f"{where}: demand {numbers[2]}; write a count, or leave it empty")
+    return card, Run(start, end, demand)
+
+
+def _joined(one: Run, other: Run) -> Run:
+    known = [run.demand for run in (one, other) if run.demand is not None]
+    return Run(one.start, max(one.end, other.end), sum(known) if known else None)
+
+
+def _whole(told: Mapping[str, Any], field: str, path: Path) -> int | None:
+    value = told.get(field)
+    if value is None or (type(value) is int and 0 <= value <= _LONGEST):
+        return value
+    raise TraceError(f"{path}: {field} is {value!r}; write a whole number of minutes")
+
+
+def _origin(value: object, path: Path) -> datetime:
+    if value is None:
+        return ORIGIN
+    try:
+        at = datetime.fromisoformat(str(value))
+    except ValueError:
+        at = datetime.min  # noqa: DTZ901 - naive, so refused below
+    if at.tzinfo is None:
+        raise TraceError(f"{path}: origin {value!r}; write it as 2026-01-05T00:00:00+00:00")
+    return at.astimezone(UTC)
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, TraceWarning, stacklevel=3)
