@@ -1,0 +1,86 @@
+"""The picture of a replay's days is really drawn, and says what is missing where it cannot be."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from idlewin.core.score import late_at, reactive, score
+from idlewin.core.window import Span
+from idlewin.picture import Days, PictureError, _local_days, draw, figures
+from idlewin.traces import about, busy_spans, load, sample
+
+
+def the_days(zone: str = "UTC", card: str = "language/m-mid#98") -> Days:
+    told = about(sample())
+    busy = busy_spans(load(sample())[card], told.origin)
+    over = Span(told.origin, told.origin + timedelta(minutes=told.minutes or 0))
+    timeline = reactive(busy, over)
+    return Days(
+        card=card,
+        method="reactive",
+        over=over,
+        busy=busy,
+        batch=timeline.batch,
+        late=late_at(busy, timeline, over),
+        score=score(busy, timeline, over),
+        zone=zone,
+    )
+
+
+def test_a_picture_is_a_png_1200_pixels_wide_with_the_colours_of_demand_and_batch(
+    tmp_path: Path,
+) -> None:
+    from matplotlib.image import imread  # noqa: PLC0415 - only this test reads pixels
+
+    draw(the_days(), tmp_path / "days.png")
+
+    pixels = imread(tmp_path / "days.png")
+    colours = {tuple(c) for c in (pixels[..., :3] * 255).round().astype(int).reshape(-1, 3)}
+    assert pixels.shape[1] == 1200
+    assert {(0x00, 0x72, 0xB2), (0xE6, 0x9F, 0x00), (0xB2, 0x22, 0x22)} <= colours
+
+
+def test_rows_are_days_of_the_zone_and_a_clock_change_makes_one_shorter() -> None:
+    start = datetime(2026, 3, 27, 23, tzinfo=UTC)
+    over = Span(start, start + timedelta(days=3))
+    days = the_days("Europe/Vienna")
+
+    rows = _local_days(
+        Days(
+            card=days.card,
+            method=days.method,
+            over=over,
+            busy=(),
+            batch=(),
+            late=(),
+            score=days.score,
+            zone=days.zone,
+        )
+    )
+
+    assert [row.length / timedelta(hours=1) for row in rows] == [24, 23, 24, 24]
+
+
+def test_a_score_is_told_with_its_share_of_the_oracle() -> None:
+    told = figures(the_days().score)
+
+    assert "h harvested of the oracle's 205.4 h (94%)" in told
+    assert "118 late returns" in told
+
+
+def test_without_matplotlib_the_error_names_the_extra(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+
+    with pytest.raises(PictureError, match=r"pip install 'idlewin\[pictures\]'"):
+        draw(the_days(), tmp_path / "days.png")
+
+
+def test_a_picture_that_cannot_be_written_says_where(tmp_path: Path) -> None:
+    with pytest.raises(PictureError, match="no-such-folder"):
+        draw(the_days(), tmp_path / "no-such-folder" / "days.png")
