@@ -16,7 +16,8 @@ def _programs(lab: str) -> Path:
     try:
         return built(lab)
     except NotBuiltError as error:
-        pytest.fail(str(error), pytrace=False)
+        reason = str(error)
+    pytest.fail(reason, pytrace=False)
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ import json
 import ssl
 import time
 import urllib.parse
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -64,6 +64,16 @@ class Api:
         if response.status >= http.HTTPStatus.BAD_REQUEST:
             raise _refusal(response, text)
         return json.loads(text) if text.startswith(("{", "[")) else text
+
+    @contextlib.contextmanager
+    def stream(self, path: str, timeout: float = 30) -> Iterator[Iterator[Any]]:
+        """The events of a watch, as they come; the connection is closed at the end of the block."""
+        connection = http.client.HTTPSConnection(
+            HOST, self._port, context=self._tls, timeout=timeout
+        )
+        with contextlib.closing(connection):
+            connection.request("GET", path, headers={"Authorization": f"Bearer {self._token}"})
+            yield (json.loads(line) for line in connection.getresponse())
 
     def get(self, path: str) -> Any:
         return self.request("GET", path)

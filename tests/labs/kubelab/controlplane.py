@@ -88,7 +88,7 @@ class ControlPlane:
         self.ports = dict(zip(parts.PORTS, free_ports(len(parts.PORTS)), strict=True))
         self._write_files()
         self._commands = parts.commands(self.programs, self.folder, self.ports)
-        self.api = Api(self.ports["api"], self.folder / "pki/ca.crt", self._token)
+        self.api = Api(self.ports["api"], self.folder / "pki/ca.crt", self.token)
         self.audit = AuditLog(self.folder / "audit.log")
         mark("files")
         for part in ("etcd", "kube-apiserver"):
@@ -218,7 +218,7 @@ class ControlPlane:
     # files
 
     def _write_files(self) -> None:
-        self._token = secrets.token_hex(16)
+        self.token = secrets.token_hex(16)
         self.ca = pki.make_ca("kubelab-ca")
         names = ["localhost", "kubernetes.default.svc"]
         server = pki.issue(self.ca, "kubelab", dns=names, ips=[HOST])
@@ -226,9 +226,9 @@ class ControlPlane:
         self._write("pki/server.crt", server.cert_pem)
         self._write("pki/server.key", server.key_pem)
         self._write("pki/service-accounts.key", pki.key_pem(pki.new_key()))
-        self._write("pki/tokens.csv", f'{self._token},kubelab-admin,1,"system:masters"\n')
+        self._write("pki/tokens.csv", f'{self.token},kubelab-admin,1,"system:masters"\n')
         url = f"https://{HOST}:{self.ports['api']}"
-        self._write("kubeconfig", parts.kubeconfig(url, self.ca.cert_pem, self._token))
+        self._write("kubeconfig", parts.kubeconfig(url, self.ca.cert_pem, self.token))
         self._write("audit-policy.yaml", json.dumps(parts.AUDIT_POLICY))
         # The container runtimes' own format, which KWOK takes apart.
         said = "2026-01-01T00:00:00.000000000Z stdout F this pod is simulated\n"

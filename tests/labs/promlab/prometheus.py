@@ -102,6 +102,9 @@ class Prometheus:
         self.kill(signal.SIGTERM)
         self.start()
 
+    def log(self) -> str:
+        return self._processes.log(PART)
+
     def query(self, expression: str) -> list[dict[str, Any]]:
         """An instant query's result, for the test's own eyes. Raises RuntimeError."""
         path = f"/api/v1/query?{urllib.parse.urlencode({'query': expression})}"
