@@ -6,10 +6,11 @@ What lies between us and the API server is an ``Interference``; who only watches
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import Protocol
 
-from idlewin.core.decision import Action, Decision, Outcome
-from idlewin.core.pool import Pool, RuleObject, Scope
+from idlewin.core.decision import Action, Decision, Outcome, SetStopPolicy, Verdict
+from idlewin.core.pool import Pool, Queue, RuleObject, Scope, StopPolicy
 from idlewin.sim.objects import Objects
 from idlewin.sim.view import pool_of, rule_object
 from idlewin.sim.writes import Writes
@@ -74,6 +75,13 @@ class Crash(BaseException):
     """The controller's process ends here."""
 
 
+_Policy = tuple[StopPolicy, str, datetime | None]
+
+
+def _policy(queue: Queue) -> _Policy:
+    return (queue.stop_policy, queue.stop_writer, queue.stop_written_at)
+
+
 class SimCluster:
     """Rules, queues, serving and pods of a simulated cluster: the ports Cluster and Wake."""
 
@@ -81,6 +89,7 @@ class SimCluster:
         self._objects, self._writes = objects, writes
         self._seen: dict[tuple[object, ...], Pool] = {}
         self._rules_seen: dict[str, RuleObject | None] = {}
+        self._shown: dict[str, _Policy] = {}
         self.interference: Interference = Calm()
         self.witnesses: list[Witness] = []
         self.announced: list[Decision] = []
@@ -107,6 +116,7 @@ class SimCluster:
             pool = pool_of(self._objects, scope)
             if not self.interference.lagging():
                 self._seen[key] = pool
+        self._shown |= {queue.name: _policy(queue) for queue in pool.queues}
         for witness in self.witnesses:
             witness.looked(scope, pool, fresh=fresh)
         return pool
@@ -117,10 +127,34 @@ class SimCluster:
             return instead
         for witness in self.witnesses:
             witness.writing(action)
-        outcome = self._writes.carry_out(action)
+        outcome = self._changed(action) or self._writes.carry_out(action)
+        self._note(outcome)
         for witness in self.witnesses:
             witness.wrote(outcome)
         return self.interference.after(outcome)
+
+    def _changed(self, action: Action) -> Outcome | None:
+        """An opening holds only for a queue that still is as the last look showed it."""
+        if isinstance(action, SetStopPolicy) and action.policy is StopPolicy.NONE:
+            stored = self._objects.queues.get(action.queue)
+            now = (stored.stop_policy, stored.writer, stored.wrote_at) if stored else None
+            if now is not None and now != self._shown.get(action.queue, now):
+                return Outcome(action, Verdict.REFUSED, f"{now[1]} has written it meanwhile")
+        return None
+
+    def _note(self, outcome: Outcome) -> None:
+        """Our own write is no surprise to us."""
+        action = outcome.action
+        if isinstance(action, SetStopPolicy) and outcome.verdict is Verdict.DONE:
+            stored = self._objects.queues[action.queue]
+            self._shown[action.queue] = (stored.stop_policy, stored.writer, stored.wrote_at)
+
+    def anew(self) -> SimCluster:
+        """The same cluster for a new process: what this one has seen is forgotten."""
+        cluster = SimCluster(self._objects, self._writes)
+        cluster.interference, cluster.witnesses = self.interference, self.witnesses
+        cluster.announced = self.announced
+        return cluster
 
     def rehearse(self, actions: Sequence[Action]) -> str:
         """What the API server would refuse of some writes, by its webhooks as they are."""

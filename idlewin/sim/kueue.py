@@ -24,7 +24,7 @@ class Kueue:
     """Queues, quota, admission and eviction. The queues of one pool share its cards' quota."""
 
     def __init__(self, objects: Objects, timeline: Timeline, jobs: Jobs, random: Random) -> None:
-        self._objects, self._timeline, self._jobs = objects, timeline, jobs
+        self.objects, self._timeline, self._jobs = objects, timeline, jobs
         self._random = random
         self._due: set[str] = set()
         self._limits: dict[str, Timer] = {}
@@ -64,11 +64,11 @@ class Kueue:
     def come_back(self) -> None:
         """It has started: it takes everything as it is written now."""
         self.up = True
-        for local in self._objects.local_queues.values():
+        for local in self.objects.local_queues.values():
             self._see_local(local)
-        for queue in self._objects.queues.values():
+        for queue in self.objects.queues.values():
             self._see(queue)
-        for work in list(self._objects.works.values()):
+        for work in list(self.objects.works.values()):
             if not work.left:
                 self.finish(work)
             elif work.evicted and work.admitted:
@@ -78,27 +78,25 @@ class Kueue:
         self._jobs.kueue_is_up(True)  # noqa: FBT003
 
     def _see(self, queue: SimQueue) -> None:
-        if not self.up or self._objects.queues.get(queue.name) is not queue:
+        if not self.up or self.objects.queues.get(queue.name) is not queue:
             return
         before, queue.seen = queue.seen, queue.stop_policy
         fresh, queue.observed = queue.observed != queue.generation, queue.generation
         if queue.seen is StopPolicy.NONE:
             queue.stopped_since = None
-            self._requeue(self._objects.works_of(queue.name))
+            self._requeue(self.objects.works_of(queue.name))
         else:
             if before is StopPolicy.NONE and fresh and self._random.random() < 1 / 3:
                 self._timeline.after(self._random.uniform(0, 0.4), lambda: self._late(queue))
             queue.stopped_since = queue.stopped_since or self._timeline.now()
-            self._drain(self._objects.works_of(queue.name), "ClusterQueueStopped")
-        self._objects.touch(queue)
+            self._drain(self.objects.works_of(queue.name), "ClusterQueueStopped")
+        self.objects.touch(queue)
 
     def _see_local(self, local: SimLocalQueue) -> None:
         if not self.up:
             return
         before, local.seen = local.seen, local.stop_policy
-        works = [
-            w for w in self._objects.works.values() if self._objects.local_queue_of(w) is local
-        ]
+        works = [w for w in self.objects.works.values() if self.objects.local_queue_of(w) is local]
         if local.seen is StopPolicy.NONE:
             self._requeue(works)
             if before is StopPolicy.HOLD and self._random.random() < 0.5:
@@ -112,7 +110,7 @@ class Kueue:
             return
         if work.expired and work.active:
             work.active = False
-            self._objects.touch(work)
+            self.objects.touch(work)
         elif work.active:
             self._requeue([work])
         else:
@@ -129,10 +127,10 @@ class Kueue:
                 delay += self._random.uniform(0.1, 0.9)
 
     def _reconcile(self, work: Work, cause: str) -> None:
-        queue = self._objects.queues.get(work.cluster_queue)
+        queue = self.objects.queues.get(work.cluster_queue)
         if not self.up or queue is None or not work.admitted or work.evicted or work.finished:
             return
-        local = self._objects.local_queue_of(work)
+        local = self.objects.local_queue_of(work)
         if not work.active:
             self._evict(work, cause)
         elif local.seen is _DRAIN:
@@ -142,7 +140,7 @@ class Kueue:
 
     def _evict(self, work: Work, cause: str) -> None:
         work.evicted, work.requeued = True, False
-        self._objects.touch(work)
+        self.objects.touch(work)
         for told in self.on_evict:
             told(work, cause)
         self._timeline.after(self._random.uniform(0.05, 0.6), lambda: self._jobs.suspended(work))
@@ -153,8 +151,8 @@ class Kueue:
         if work.finished or not work.admitted or not self.up:
             return
         self._let_go(work)
-        self._objects.touch(work)
-        queue = self._objects.queues.get(work.cluster_queue)
+        self.objects.touch(work)
+        queue = self.objects.queues.get(work.cluster_queue)
         if queue is not None and queue.seen is StopPolicy.NONE:
             self._requeue([work])
         self._consider(work.pool)
@@ -173,8 +171,8 @@ class Kueue:
             return
         work.finished = True
         self._let_go(work)
-        self._objects.works.pop((work.namespace, work.name), None)
-        self._objects.touch(work)
+        self.objects.works.pop((work.namespace, work.name), None)
+        self.objects.touch(work)
         self._consider(work.pool)
 
     def _expire(self, work: Work) -> None:
@@ -197,7 +195,7 @@ class Kueue:
     def _requeued(self, work: Work) -> None:
         if self.up and work.active and not work.admitted and self._open(work):
             work.requeued, work.evicted = True, False
-            self._objects.touch(work)
+            self.objects.touch(work)
             self._consider(work.pool)
 
     def _consider(self, pool: str) -> None:
@@ -218,7 +216,7 @@ class Kueue:
             return
         most = self._random.randint(1, 3)
         for work in [w for w in self._waiting(queue.pool) if w.cluster_queue == queue.name][:most]:
-            if self._objects.local_queue_of(work).seen is StopPolicy.NONE and self._fits(work):
+            if self.objects.local_queue_of(work).seen is StopPolicy.NONE and self._fits(work):
                 self._admitted(work)
                 delay = self._random.uniform(0.05, 0.5)
                 self._timeline.after(delay, lambda work=work: self._reconcile(work, "Late"))  # type: ignore[misc]
@@ -226,28 +224,28 @@ class Kueue:
     def _waiting(self, pool: str) -> list[Work]:
         return [
             work
-            for work in self._objects.works.values()
+            for work in self.objects.works.values()
             if work.pool == pool and not work.admitted and work.active and work.requeued
         ]
 
     def _open(self, work: Work) -> bool:
-        queue = self._objects.queues.get(work.cluster_queue)
+        queue = self.objects.queues.get(work.cluster_queue)
         return (
             queue is not None
             and not queue.terminating
             and queue.seen is StopPolicy.NONE
-            and self._objects.local_queue_of(work).seen is StopPolicy.NONE
+            and self.objects.local_queue_of(work).seen is StopPolicy.NONE
         )
 
     def _fits(self, work: Work) -> bool:
-        queue = self._objects.queues[work.cluster_queue]
-        works = self._objects.works.values()
+        queue = self.objects.queues[work.cluster_queue]
+        works = self.objects.works.values()
         used = sum(other.claims for other in works if other.admitted and other.pool == work.pool)
         return used + work.claims <= queue.quota
 
     def _admitted(self, work: Work) -> None:
         work.admitted, work.evicted, work.admitted_at = True, False, self._timeline.now()
-        self._objects.touch(work)
+        self.objects.touch(work)
         for told in self.on_admit:
             told(work)
         if work.max_runtime is not None:

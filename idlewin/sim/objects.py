@@ -81,6 +81,8 @@ class SimQueue(Stored):
     quota: int
     stop_policy: StopPolicy = StopPolicy.HOLD
     writer: str = "kubectl"
+    wrote_at: datetime | None = None
+    """When stopPolicy last got another value; the same value written again changes no owner."""
     generation: int = 1
     adopted_by: str = ""
     epoch: int | None = None

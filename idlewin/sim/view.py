@@ -77,6 +77,7 @@ def _queue(objects: Objects, queue: SimQueue) -> Queue:
         resource_version=str(queue.version),
         stop_policy=queue.stop_policy,
         stop_writer=queue.writer,
+        stop_written_at=queue.wrote_at,
         stopped_since=queue.stopped_since if queue.observed == queue.generation else None,
         terminating=queue.terminating,
         adopted_by=queue.adopted_by,

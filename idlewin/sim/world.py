@@ -98,8 +98,8 @@ class World:
         self.kueue = Kueue(self.objects, self.clock, self.jobs, Random(f"{seed} kueue"))
         self.serving = Serving(self.objects, self.clock, self.nodes, Random(f"{seed} serving"))
         self.backlog = Backlog(self.objects, self.clock, self.kueue, Random(f"{seed} backlog"))
-        writes = Writes(self.objects, self.kueue, self.serving, self.nodes)
-        self.cluster = SimCluster(self.objects, writes)
+        self._writes = Writes(self.clock, self.kueue, self.serving, self.nodes)
+        self.cluster = SimCluster(self.objects, self._writes)
         demand = {ref: spans for setup in setups for ref, spans in setup.demand.items()}
         self.metrics = SimMetrics(self.clock, demand, self._has_pod)
         self.chronicle = Chronicle(self.clock, self.objects)
@@ -121,7 +121,7 @@ class World:
             furnish(self, setup)
         # Serving has been up for long when a world begins.
         self.clock.run(self.clock.now() + timedelta(minutes=30))
-        self.cluster.subscribe(self.wake)
+        self.objects.listeners.append(self.wake)
         for setup in self.setups:
             for kind in setup.jobs:
                 self.backlog.keep(kind)
@@ -132,6 +132,7 @@ class World:
         """A new process, which remembers nothing, holds the lease and looks at everything."""
         if self._make is not None:
             self.lease = SimLease()
+            self.cluster = self.cluster.anew()
             self.controller = self._make(self, self.lease)
             for name in self.cluster.names():
                 self.wake(name)

@@ -23,9 +23,10 @@ from idlewin.core.decision import (
 )
 from idlewin.core.pool import MANAGER, Record, StopPolicy
 from idlewin.core.rule import Ref
+from idlewin.ports import Clock
 from idlewin.sim.kueue import Kueue
 from idlewin.sim.nodes import Nodes
-from idlewin.sim.objects import Deployment, Objects
+from idlewin.sim.objects import Deployment
 from idlewin.sim.serving import Serving
 
 WEBHOOK = "500 failed calling webhook: no endpoints available for service kueue-webhook-service"
@@ -34,9 +35,9 @@ WEBHOOK = "500 failed calling webhook: no endpoints available for service kueue-
 class Writes:
     """Carries out actions."""
 
-    def __init__(self, objects: Objects, kueue: Kueue, serving: Serving, nodes: Nodes) -> None:
-        self._objects, self._kueue, self._serving = objects, kueue, serving
-        self._nodes = nodes
+    def __init__(self, clock: Clock, kueue: Kueue, serving: Serving, nodes: Nodes) -> None:
+        self._objects, self._kueue, self._serving = kueue.objects, kueue, serving
+        self._clock, self._nodes = clock, nodes
         self._how: dict[type[Action], Callable[[Any], Outcome]] = {
             Remember: self._remember,
             ScaleToZero: self._to_zero,
@@ -155,16 +156,15 @@ class Writes:
             return Outcome(action, Verdict.GONE, "404 the queue is not there, or is another")
         if not self._kueue.up:
             return Outcome(action, Verdict.REFUSED, WEBHOOK)
-        if action.policy is StopPolicy.NONE:
-            if queue.epoch is not None and queue.epoch > action.epoch:
-                return Outcome(action, Verdict.REFUSED, f"its epoch {queue.epoch} is newer")
-            if queue.stop_policy is not StopPolicy.NONE and queue.writer != MANAGER:
-                return Outcome(action, Verdict.REFUSED, f"{queue.writer} closed it")
+        newer = queue.epoch is not None and queue.epoch > action.epoch
+        if action.policy is StopPolicy.NONE and newer:
+            return Outcome(action, Verdict.REFUSED, f"its epoch {queue.epoch} is newer")
         if queue.stop_policy is action.policy and queue.epoch == action.epoch:
             return Outcome(action, Verdict.DONE, "it is so already")
         if queue.stop_policy is not action.policy:
             queue.generation += 1
             queue.stop_policy, queue.writer = action.policy, MANAGER
+            queue.wrote_at = self._clock.now()
             self._kueue.queue_written(queue)
         queue.epoch = action.epoch
         self._objects.touch(queue)
