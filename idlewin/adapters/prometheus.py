@@ -1,0 +1,186 @@
+"""Demand as Prometheus shows it: the Metrics port, three-valued (promise P5).
+
+Here an answer becomes a reading: a number that is fresh, whole and possible, or unknown with the
+reason in words. How to ask is prometheus_api.py's, the past is prometheus_history.py's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import timedelta
+
+from idlewin.adapters.once import Once
+from idlewin.adapters.prometheus_api import Answer, Api
+from idlewin.adapters.prometheus_history import Past
+from idlewin.adapters.prometheus_source import (
+    Look,
+    UnknownError,
+    key_text,
+    matches,
+    possible,
+    whole,
+)
+from idlewin.catalogue import Source, SourceKind, described, nearest, sources, visible_at_zero
+from idlewin.core.load import History, Reading
+from idlewin.core.rule import Activity, Demand, Rule
+from idlewin.ports import Clock
+
+#: The least age at which samples are refused: a few scrapes of the busiest scraper.
+_FLOOR = timedelta(seconds=15)
+#: How far back a front door is asked which keys it ever had, and how often.
+_EVER, _EVER_TTL = timedelta(days=30), timedelta(minutes=5)
+_TICK = timedelta(seconds=1)
+
+
+class PrometheusMetrics:
+    """Readings and history of every rule, from one Prometheus or what answers like it.
+
+    ``stale``: no sample older is believed, however long a rule's staleAfter is. ``window``: the
+    stretch over which counters are compared, at least four scrape intervals.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        clock: Clock,
+        *,
+        timeout: timedelta = timedelta(seconds=10),
+        headers: Mapping[str, str] | None = None,
+        stale: timedelta = timedelta(minutes=2),
+        window: timedelta = timedelta(minutes=2),
+    ) -> None:
+        self._api = Api(url, timeout=timeout, headers=headers or {})
+        self._clock, self._stale, self._window = clock, stale, window
+        self._ticks = Once(clock, ttl=_TICK)
+        self._ever = Once(clock, ttl=_EVER_TTL)
+        self._past = Past(self._api, clock, self._instant, window)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._api.close()
+
+    def read(self, rule: Rule) -> tuple[Reading, ...]:
+        """A reading for each demand of the rule, and for its cards' activity, as of now."""
+        limit = min(max(rule.stale_after, _FLOOR), self._stale)
+        found = [
+            self._reading(str(serving.ref), demand, limit)
+            for serving in rule.serving
+            if not isinstance(serving.demand, str)
+            for demand in serving.demand
+        ]
+        if rule.cards.activity is not None:
+            found.append(self._reading("cards", rule.cards.activity, limit))
+        return tuple(found)
+
+    def history(self, rule: Rule, past: timedelta, step: timedelta) -> History:
+        """When any demand of the rule was there, to the step; the cards' activity is left out."""
+        return self._past.history(rule, past, step)
+
+    def _reading(self, target: str, of: Demand | Activity, limit: timedelta) -> Reading:
+        value, why = None, ""
+        try:
+            if isinstance(of, Demand) and of.query is not None:
+                value = self._free(of.query, of.up, limit)
+            else:
+                value = self._sourced(of, limit)
+        except UnknownError as error:
+            why = str(error)
+        except Exception as error:  # noqa: BLE001 - the port never raises: one demand is unknown
+            why = f"could not be read ({type(error).__name__}: {error})"
+        return Reading(
+            target=target,
+            name=described(of),
+            value=value,
+            busy_above=of.busy_above,
+            visible_at_zero=isinstance(of, Demand) and visible_at_zero(of),
+            why=why,
+        )
+
+    # -- a source of the catalogue
+
+    def _sourced(self, of: Demand | Activity, limit: timedelta) -> float:
+        source = sources().get(of.source or "")
+        if source is None:
+            raise UnknownError(f"no such source; {nearest(of.source or '', sources())}")
+        if foreign := sorted(set(of.match) - set(source.keys)):
+            raise UnknownError(
+                f"{source.name} cannot be picked by {', '.join(foreign)}; "
+                f"its keys are {', '.join(source.keys)}"
+            )
+        look = Look(source, _known(self._instant(whole(source, self._window))))
+        keys = look.matching(of.match)
+        if not keys:
+            return self._absent(look, of.match, limit)
+        values, doubts = [], []
+        for key in keys:
+            try:
+                values.append(look.value(key, limit))
+            except UnknownError as error:
+                doubts.append(error)
+        total = max(values, default=0.0)
+        if source.kind is not SourceKind.ACTIVITY:
+            total = math.fsum(values)
+        # What is missing could only add to it: a sum that is demand already stays demand.
+        if doubts and total <= of.busy_above:
+            raise doubts[0]
+        return total
+
+    def _absent(self, look: Look, match: Mapping[str, str], limit: timedelta) -> float:
+        """No series of these keys: nobody asked, if the front door is alive and knows them."""
+        source = look.source
+        if source.visible_at_zero:
+            look.witnessed(limit)
+            answer = _known(self._ever(source.series, lambda: self._series_ever(source)))
+            keys = {tuple(one.labels.get(key, "") for key in source.keys) for one in answer.series}
+            if any(matches(source, key, match) for key in keys):
+                return 0.0
+        else:
+            keys = look.keys
+        wanted = ", ".join(f"{label}={value}" for label, value in match.items()) or "any key"
+        never = "there never was a series" if source.visible_at_zero else "there is no series"
+        there = nearest(key_text(match.values()), map(key_text, keys))
+        raise UnknownError(f"{never} with {wanted}; {there}; {source.remedy}")
+
+    def _series_ever(self, source: Source) -> Answer:
+        now = self._clock.now()
+        return self._api.known(source.series, now - _EVER, now)
+
+    # -- a free-form demand
+
+    def _free(self, query: str, up: str | None, limit: timedelta) -> float:
+        answer = _known(self._instant(query, limit))
+        if up is not None:
+            alive = _one(_known(self._instant(up, limit)), "up")
+            if alive is None or not alive >= 1:
+                said = "empty" if alive is None else f"{alive:g}"
+                raise UnknownError(f"up is {said}, so its exporter is not known to be alive")
+        value = _one(answer, "the query")
+        if value is not None:
+            return possible(value, math.inf)
+        if up is None:
+            raise UnknownError(
+                "the query is empty, which is not 0; give an up that is 1 while its exporter lives"
+            )
+        return 0.0
+
+    def _instant(self, query: str, lookback: timedelta | None = None) -> Answer:
+        return self._ticks(
+            f"{lookback} {query}", lambda: self._api.instant(query, lookback=lookback)
+        )
+
+
+def _known(answer: Answer) -> Answer:
+    if answer.why:
+        raise UnknownError(answer.why)
+    return answer
+
+
+def _one(answer: Answer, what: str) -> float | None:
+    """The one value of an answer, None where it is empty. Raises UnknownError."""
+    if len(answer.series) > 1:
+        raise UnknownError(
+            f"{what} gives {len(answer.series)} series, not one number; "
+            "write sum(...) or max(...) around it"
+        )
+    return answer.series[0].value if answer.series else None

@@ -1,0 +1,114 @@
+"""What one source of the catalogue shows at one instant: per key a number, or why there is none."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+
+from idlewin.adapters.prometheus_api import Answer
+from idlewin.catalogue import Source, filled, part_of, tagged
+
+Key = tuple[str, ...]
+
+
+class UnknownError(Exception):
+    """A value cannot be told; the message is the reading's ``why``."""
+
+
+def whole(source: Source, window: timedelta) -> str:
+    """All that is asked of a source at one instant, in one query, so that it is of one piece."""
+    return tagged(
+        {
+            "value": filled(source.query, window),
+            "age": source.age,
+            "alive": source.alive,
+            "witness": source.witness,
+            "witness_age": source.witness_age,
+        }
+    )
+
+
+class Look:
+    """What one source answered at one instant."""
+
+    def __init__(self, source: Source, answer: Answer) -> None:
+        self.source = source
+        self._parts: dict[str, dict[Key, float]] = {}
+        for one in answer.series:
+            key = tuple(one.labels.get(label, "") for label in source.keys)
+            self._parts.setdefault(part_of(one.labels), {})[key] = one.value
+
+    @property
+    def keys(self) -> set[Key]:
+        """Every key that shows a value, or showed one lately and should."""
+        return {key for part in ("value", "age", "alive") for key in self._parts.get(part, {})}
+
+    def matching(self, match: Mapping[str, str]) -> list[Key]:
+        """The keys that a rule means, in order."""
+        return sorted(key for key in self.keys if matches(self.source, key, match))
+
+    def value(self, key: Key, limit: timedelta) -> float:
+        """The value of one key, if it is fresh, whole and possible. Raises UnknownError."""
+        name = key_text(key)
+        value, age, alive = (
+            self._parts.get(part, {}).get(key) for part in ("value", "age", "alive")
+        )
+        if alive == 0:
+            raise UnknownError(
+                f"the last scrape of an exporter of {name} failed, "
+                "which can mean that it is busy; look at its target in Prometheus"
+            )
+        if value is None or age is None:
+            if self.source.visible_at_zero:
+                self.witnessed(limit)
+                return 0.0
+            raise UnknownError(f"{name} has no present value; {self.source.remedy}")
+        if alive is None:
+            raise UnknownError(
+                f"{name} has no up with the same job and instance, so a dead replica would not "
+                "show; keep up in this Prometheus"
+            )
+        if not age <= limit.total_seconds():
+            raise UnknownError(_old(f"the newest sample of {name}", age, limit))
+        return possible(value, self.source.valid_max)
+
+    def witnessed(self, limit: timedelta) -> None:
+        """Nothing, if every exporter of the source is alive. Raises UnknownError."""
+        alone = ("",) * len(self.source.keys)
+        alive = self._parts.get("witness", {}).get(alone)
+        if alive is None:
+            raise UnknownError(
+                f"no exporter of {self.source.name} is seen "
+                f"({self.source.exporter} with its up); {self.source.remedy}"
+            )
+        if alive < 1:
+            raise UnknownError(
+                f"the last scrape of an exporter of {self.source.name} failed; "
+                "look at its target in Prometheus"
+            )
+        age = self._parts.get("witness_age", {}).get(alone, math.inf)
+        if not age <= limit.total_seconds():
+            raise UnknownError(_old(f"the last scrape of {self.source.name}", age, limit))
+
+
+def matches(source: Source, key: Key, match: Mapping[str, str]) -> bool:
+    """Whether a rule's match, of some or all keys, means this one."""
+    labels = dict(zip(source.keys, key, strict=True))
+    return all(labels.get(label) == value for label, value in match.items())
+
+
+def key_text(key: Iterable[str]) -> str:
+    """A key as people read it."""
+    return "/".join(key)
+
+
+def possible(value: float, most: float) -> float:
+    """The value, if it can be one; nothing is clamped in silence. Raises UnknownError."""
+    if not math.isfinite(value) or not 0 <= value <= most:
+        raise UnknownError(f"the value is {value:.12g}, which cannot be; it is from 0 to {most:g}")
+    return value
+
+
+def _old(what: str, age: float, limit: timedelta) -> str:
+    return f"{what} is {age:.0f}s old, and more than {limit.total_seconds():g}s is not believed"
