@@ -82,15 +82,24 @@ class Calendar:
 
     def __post_init__(self) -> None:
         zone(self.time_zone)
+        for text in (*self.allow, *self.deny):
+            parse(text)
+        if not self.longest():
+            raise ValueError(
+                "calendar never opens: deny covers all that is allowed; take something out of deny"
+            )
+
+    def longest(self) -> timedelta:
+        """How long it is open at a stretch, at most; a calendar without spans, the horizon."""
+        if not self.allow and not self.deny:
+            return HORIZON
         allowed, denied = ([parse(text) for text in texts] for texts in (self.allow, self.deny))
         # Past the last fixed span each week is like the next; before it, what is allowed once.
         fixed = [span for span in (*allowed, *denied) if isinstance(span, Fixed)]
         days = [max((span.end.date() for span in fixed), default=_SOME_MONDAY) + 3 * _DAY]
         days += [span.start.date() for span in allowed if isinstance(span, Fixed)]
-        if (allowed or denied) and not any(self._spans(day) for day in days):
-            raise ValueError(
-                "calendar never opens: deny covers all that is allowed; take something out of deny"
-            )
+        lengths = (span.length for day in days for span in self._spans(day))
+        return max(lengths, default=timedelta())
 
     def open_until(self, now: datetime) -> datetime | None:
         """When the calendar closes next; None while it is closed."""

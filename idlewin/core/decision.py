@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from idlewin.core.load import Load
 from idlewin.core.phase import Phase
 from idlewin.core.pool import LocalQueue, Pod, StopPolicy
 from idlewin.core.reason import Reason
@@ -206,10 +207,10 @@ class Decision:
     """When to look again, if nothing wakes the pool earlier."""
     alarms: tuple[str, ...] = field(default=())
     """Named conditions that need a person, in sentences."""
+    load: Load | None = None
+    """The demand that was seen; None: it was not looked at."""
 
     @property
     def changes_phase(self) -> bool:
         """Whether the pool moves."""
         return self.before is not self.after
-
-

@@ -43,7 +43,10 @@ def open_with_batch(s: Situation) -> Checks:
     """The rule acts, its queue is open outside a window, and batch has used that."""
     using = [queue.name for queue in opening.ours(s) if queue.stop_policy is StopPolicy.NONE]
     batch = s.pool.on_cards(Role.BATCH) or [
-        work for queue in opening.ours(s) if queue.name in using for work in queue.workloads
+        work
+        for queue in opening.ours(s)
+        if queue.name in using
+        for work in queue.workloads
         if work.admitted
     ]
     return fact("open with batch", using and batch, ", ".join(using), "shut while serving")
@@ -69,9 +72,12 @@ def contested(s: Situation) -> Checks:
 
 
 def target_changed(s: Situation) -> Checks:
-    """A remembered target is gone, or is another object of the same name."""
+    """A remembered target is gone, is another of its name, or was scaled before we lowered it."""
     changed = [
-        str(t.ref) for t in opening.remembered(s) if (now := s.pool.target(t.ref)) is None or now.uid != t.uid
+        str(t.ref)
+        for t in opening.remembered(s)
+        if (now := opening.same(s, t)) is None
+        or (now.replicas != t.replicas and not t.lowered and now.record is None)
     ]
     return fact("targets changed", changed, ", ".join(changed) or "none")
 
@@ -123,7 +129,9 @@ def window_max(s: Situation) -> Checks:
         return fact("window.max", holds=False)
     due = s.window.opened_at + s.rule.window.max - timing.before_return(s, s.rule)
     limit = format_duration(s.rule.window.max)
-    return (Check("window.max", s.now >= due, f"give back {format_instant(due)}", limit, turns_at=due),)
+    return (
+        Check("window.max", s.now >= due, f"give back {format_instant(due)}", limit, turns_at=due),
+    )
 
 
 def reclaim_reached(s: Situation) -> Checks:
@@ -153,9 +161,15 @@ def queue_dry(s: Situation) -> Checks:
 
 def serving_gone(s: Situation) -> Checks:
     """Serving's pods are gone and the cards free, by a look; the queues are shut as wanted."""
-    up = [str(t.ref) for t in opening.remembered(s) if (now := opening.same(s, t)) and now.replicas > 0]
+    up = [
+        str(t.ref)
+        for t in opening.remembered(s)
+        if (now := opening.same(s, t)) and now.replicas > 0
+    ]
     pods = [f"{p.namespace}/{p.name}" for p in s.pool.pods if p.role is Role.SERVING]
-    held = [f"{p.namespace}/{p.name}" for p in s.pool.pods if p.on_cards and p.role is not Role.SERVING]
+    held = [
+        f"{p.namespace}/{p.name}" for p in s.pool.pods if p.on_cards and p.role is not Role.SERVING
+    ]
     open_ = [
         entry.spec.cluster_queue
         for entry in (s.window.queues if s.window else ())
@@ -199,13 +213,15 @@ def batch_gone(s: Situation) -> Checks:
 
 
 def drain_overdue(s: Situation) -> Checks:
-    """Batch had its time, and serving's claim on the cards keeps the two apart, or a person says so."""
+    """Batch had its time, and a claim on the cards keeps the two apart, or a person says so."""
     assert s.window is not None  # noqa: S101 - phases away from SERVING have a window
     due = sealing.overdue_at(s, s.window)
     bare = [str(t.ref) for t in opening.to_restore(s) if t.claims == 0]
     apart = not bare or not sealing.batch_pods(s) or s.forced
     return (
-        Check("drainTimeout", s.now >= due or s.forced, f"until {format_instant(due)}", turns_at=due),
+        Check(
+            "drainTimeout", s.now >= due or s.forced, f"until {format_instant(due)}", turns_at=due
+        ),
         Check("targets without a claim", apart, _listed(bare), "none while batch runs"),
     )
 
@@ -214,7 +230,9 @@ def batch_seen(s: Situation) -> Checks:
     """Batch is on the cards though a target that opens the device node is due."""
     bare = [str(t.ref) for t in opening.to_restore(s) if t.claims == 0]
     pods = [f"{p.namespace}/{p.name}" for p in sealing.batch_pods(s)]
-    return fact("batch beside the device node", bare and pods and not s.forced, _listed(pods), "none")
+    return fact(
+        "batch beside the device node", bare and pods and not s.forced, _listed(pods), "none"
+    )
 
 
 def handover_complete(s: Situation) -> Checks:

@@ -141,13 +141,13 @@ def window_open(s: Situation) -> Checks:
     """Everything that a window needs, the most basic first."""
     rule = s.rule
     if rule is None:
-        return (Check("rule", False, s.object.error, "readable", Reason.RULE_INVALID),)
+        return (Check("rule", bool(rule), s.object.error, "readable", Reason.RULE_INVALID),)
     return (
         *_consent(s, rule),
         *_idleness(s, rule),
         *_pace(s, rule),
         *_time(s, rule),
-        *_work(s, rule),
+        *_work(s),
         *_cards(s),
         *_permission(s, rule),
     )
@@ -231,18 +231,22 @@ def _time(s: Situation, rule: Rule) -> Checks:
     )  # fmt: skip
 
 
-def _work(s: Situation, rule: Rule) -> Checks:
+def _work(s: Situation) -> Checks:
     found = list(waiting(s))
     until = timing.reclaim_at(s, s.now)
     fitting = [work for spec, work in found if until and timing.fits(spec, until, s.now, work)]
     return (
         Check("work waiting", bool(found), str(len(found)), "at least 1", Reason.NO_WORK_WAITING),
-        Check("work that fits", bool(fitting), str(len(fitting)), "at least 1", Reason.NOTHING_FITS),
+        Check(
+            "work that fits", bool(fitting), str(len(fitting)), "at least 1", Reason.NOTHING_FITS
+        ),
     )
 
 
 def _cards(s: Situation) -> Checks:
-    held = [f"{p.namespace}/{p.name}" for p in s.pool.pods if p.on_cards and p.role is not Role.SERVING]
+    held = [
+        f"{p.namespace}/{p.name}" for p in s.pool.pods if p.on_cards and p.role is not Role.SERVING
+    ]
     owed = [f"{local.namespace}/{local.name}" for local in s.status.owed.local_queues]
     return (
         Check("local queues to reopen", not owed, ", ".join(owed) or "none", "none",

@@ -7,7 +7,6 @@ did not get through, it plans what is left; a refused write is answered by the n
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import timedelta
 
 from idlewin.core import opening, sealing, timing
@@ -26,9 +25,9 @@ from idlewin.core.decision import (
     Verdict,
 )
 from idlewin.core.phase import WANTED, Gate, Phase, Replicas
-from idlewin.core.pool import LocalQueue, Queue, StopPolicy
+from idlewin.core.pool import Queue, StopPolicy
 from idlewin.core.situation import Situation
-from idlewin.core.status import Owed, OwedQueue, OwedWorkload, Status, Window, WindowQueue
+from idlewin.core.status import WindowQueue
 
 #: Work that a drain should have evicted by then is stopped one by one.
 DRAIN_SEEN_WITHIN = timedelta(seconds=20)
@@ -93,7 +92,9 @@ def _queues(s: Situation, wanted: Gate) -> Iterator[Action]:
             yield from _shut(s)
         case Gate.HOLD:
             for entry, queue in sealing.entries(s):
-                if queue.stop_policy is not StopPolicy.HOLD and not opening.closed_by_other(s, queue):
+                if queue.stop_policy is not StopPolicy.HOLD and not opening.closed_by_other(
+                    s, queue
+                ):
                     yield _stop(s, entry, StopPolicy.HOLD)
         case Gate.OPEN:
             yield from _open(s)
@@ -103,9 +104,7 @@ def _queues(s: Situation, wanted: Gate) -> Iterator[Action]:
 
 
 def _stop(s: Situation, entry: WindowQueue, policy: StopPolicy) -> SetStopPolicy:
-    return SetStopPolicy(
-        entry.spec.cluster_queue, entry.uid, policy, s.status.epoch, s.object.name
-    )
+    return SetStopPolicy(entry.spec.cluster_queue, entry.uid, policy, s.status.epoch, s.object.name)
 
 
 def _shut(s: Situation) -> Iterator[Action]:
@@ -119,7 +118,7 @@ def _shut(s: Situation) -> Iterator[Action]:
 
 
 def _reopen_owed(s: Situation) -> Iterator[Action]:
-    """LocalQueues that we closed, once Kueue shows their ClusterQueue stopped, or it is open by us."""
+    """LocalQueues that we closed, once their ClusterQueue is seen stopped, or opened by us."""
     for owed in s.status.owed.local_queues:
         queue = s.pool.queue(owed.cluster_queue)
         shut = queue is None or queue.terminating or sealing.sealed_since(queue) is not None
@@ -147,7 +146,7 @@ def _seal(s: Situation, entry: WindowQueue, queue: Queue) -> Iterator[Action]:
     """The ladder: the ClusterQueue, its LocalQueues, single workloads, then pods."""
     assert s.window is not None  # noqa: S101 - asked while giving back
     policy = sealing.sealing_policy(entry, queue, s.window)
-    fenced = queue.epoch is not None and queue.epoch > s.window.epoch
+    fenced = queue.epoch is not None and queue.epoch >= s.window.give_back_epoch
     if not opening.closed_by_other(s, queue) or queue.stop_policy is StopPolicy.NONE:
         if queue.stop_policy is not policy or not fenced:
             yield _stop(s, entry, policy)
@@ -155,7 +154,7 @@ def _seal(s: Situation, entry: WindowQueue, queue: Queue) -> Iterator[Action]:
         # A person closed it: their value stays, our epoch goes on as the fence.
         yield _stop(s, entry, queue.stop_policy)
     if refused(s, queue) or _unseen(s, queue):
-        yield from _local_rung(s, queue, policy)
+        yield from _local_rung(queue, policy)
     elif policy is StopPolicy.HOLD_AND_DRAIN:
         # A drain of the ClusterQueue passes by jobs whose LocalQueue is on Hold.
         held = [q for q in queue.local_queues if q.stop_policy is StopPolicy.HOLD]
@@ -178,7 +177,7 @@ def _unseen(s: Situation, queue: Queue) -> bool:
     return sealing.sealed_since(queue) is None and s.now >= s.since + timing.STOP_SEEN_WITHIN
 
 
-def _local_rung(s: Situation, queue: Queue, policy: StopPolicy) -> Iterator[Action]:
+def _local_rung(queue: Queue, policy: StopPolicy) -> Iterator[Action]:
     for local in queue.local_queues:
         if local.stop_policy not in (policy, StopPolicy.HOLD_AND_DRAIN):
             yield StopLocalQueue(local, queue.name, policy)
@@ -235,81 +234,33 @@ def _released(s: Situation, phase: Phase) -> bool:
         and queue.epoch is not None
         and queue.stop_policy is StopPolicy.NONE
         and not queue.terminating
+        and not opening.opened_by_other(queue)
     ]
     owed = s.status.owed.local_queues or s.status.owed.workloads
     back = phase is Phase.SERVING or (phase is Phase.RESTORING and not opening.to_restore(s))
     return back and not records and not open_ and not owed
 
 
-# -- what an action owes, and what its outcome is noted as
-
-
-def owed_by(s: Situation, actions: Actions) -> Status:
-    """The status that must be written before the actions: what they close, to be opened again."""
-    owed = s.status.owed
-    known = {entry.uid for entry in owed.local_queues} | {work.uid for work in owed.workloads}
-    queues, workloads = list(owed.local_queues), list(owed.workloads)
-    for action in actions:
-        match action:
-            case StopLocalQueue(queue, cluster_queue, policy) if queue.uid not in known:
-                queues.append(_owed_queue(s, queue, cluster_queue, policy))
-            case StopLocalQueue(queue, _, policy):
-                queues = [replace(q, wrote=policy.value) if q.uid == queue.uid else q for q in queues]
-            case SetActive(namespace, name, uid, active=False) if uid not in known:
-                workloads.append(OwedWorkload(namespace=namespace, name=name, uid=uid))
-            case _:
-                pass
-    after = Owed(local_queues=tuple(queues), workloads=tuple(workloads))
-    return replace(s.status, owed=after) if after != owed else s.status
-
-
-def _owed_queue(s: Situation, queue: LocalQueue, cluster: str, policy: StopPolicy) -> OwedQueue:
-    return OwedQueue(
-        namespace=queue.namespace,
-        name=queue.name,
-        uid=queue.uid,
-        cluster_queue=cluster,
-        was=queue.stop_policy.value,
-        wrote=policy.value,
-        at=s.now,
+def handover(s: Situation) -> Actions:
+    """The patches of a whole handover, to be asked of the API server by dry run."""
+    targets = [s.pool.target(serving.ref) for serving in s.rule.serving] if s.rule else []
+    name, epoch = s.object.name, s.status.epoch + 1
+    return (
+        *(
+            ScaleToZero(t.ref, t.uid, t.replicas, t.resource_version, name, epoch)
+            for t in targets
+            if t and t.replicas > 0
+        ),
+        *(SetStopPolicy(q.name, q.uid, StopPolicy.NONE, epoch, name) for q in opening.ours(s)),
     )
 
 
-def noted(status: Status, action: Action, verdict: Verdict) -> Status:
-    """The status once an action has had its outcome; equal where there is nothing to note."""
-    if verdict not in (Verdict.DONE, Verdict.GONE):
-        return status
+def gives(action: Action) -> bool:
+    """Whether an action gives cards away: it needs every action before it to have succeeded."""
     match action:
-        case ScaleToZero(uid=uid) if verdict is Verdict.DONE:
-            return _mark(status, uid, lowered=True)
-        case ScaleBack(uid=uid) | ForgetRecord(uid=uid):
-            return _mark(status, uid, restored=True)
-        case ReopenLocalQueue(uid=uid):
-            left = tuple(q for q in status.owed.local_queues if q.uid != uid)
-            return replace(status, owed=replace(status.owed, local_queues=left))
-        case SetActive(uid=uid, active=True):
-            rest = tuple(w for w in status.owed.workloads if w.uid != uid)
-            return replace(status, owed=replace(status.owed, workloads=rest))
-        case SetStopPolicy(uid=uid, policy=StopPolicy.HOLD) if status.phase == Phase.HARVESTING:
-            return _closed_for_fit(status, uid)
+        case ScaleToZero() | SetStopPolicy(policy=StopPolicy.NONE):
+            return True
+        case SetActive(active=True):
+            return True
         case _:
-            return status
-
-
-def _mark(status: Status, uid: str, **changes: bool) -> Status:
-    window = status.window
-    if window is None:
-        return status
-    targets = tuple(replace(t, **changes) if t.uid == uid else t for t in window.targets)
-    return replace(status, window=replace(window, targets=targets))
-
-
-def _closed_for_fit(status: Status, uid: str) -> Status:
-    window: Window | None = status.window
-    if window is None:
-        return status
-    queues = tuple(
-        replace(q, closed_for_fit=q.closed_for_fit + 1) if q.uid == uid else q
-        for q in window.queues
-    )
-    return replace(status, window=replace(window, queues=queues))
+            return False

@@ -64,7 +64,7 @@ class Target:
     trouble: tuple[str, ...] = ()
     """Why it must not be lowered, each in a sentence: an HPA with minReplicas 0, an owner."""
     inside_kueue: bool = False
-    """Its namespace is inside Kueue's pod or workload webhooks: with Kueue down it cannot return."""
+    """Its namespace is inside Kueue's webhooks: with Kueue down it cannot return."""
 
 
 class Role(StrEnum):

@@ -8,6 +8,7 @@ reason for staying names the first thing that stands in the way.
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Self
 
 
 class Reason(StrEnum):
@@ -15,7 +16,7 @@ class Reason(StrEnum):
 
     meaning: str
 
-    def __new__(cls, value: str, meaning: str) -> Reason:
+    def __new__(cls, value: str, meaning: str) -> Self:
         """A member: what is shown, and the sentence that explains it."""
         member = str.__new__(cls, value)
         member._value_ = value
@@ -126,7 +127,7 @@ class Reason(StrEnum):
     )
     DRAIN_OVERDUE = (
         "DrainOverdue",
-        "Batch did not leave in time; serving claims its cards from the scheduler, so it comes back.",
+        "Batch did not leave in time; serving claims its cards, so the scheduler keeps them apart.",
     )
     SEALING = "Sealing", "A queue is not sealed and settled yet."
     BATCH_LEAVING = "BatchLeaving", "Batch is on its way out, or runs up to its bound."

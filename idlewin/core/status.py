@@ -12,7 +12,6 @@ from enum import StrEnum
 from typing import Any, ClassVar
 
 from idlewin.core.phase import Phase
-from idlewin.core.reason import Reason
 from idlewin.core.rule import SCHEMA, OnReturn, QueueClass, Ref
 from idlewin.core.text import Duration, camel
 
@@ -74,8 +73,10 @@ class Window:
     drain_timeout: Duration = timedelta(minutes=5)
     reclaim_at: datetime | None = None
     """When giving back is due, as last written; moves by less than 5 min are not written."""
-    give_back: Reason | None = None
-    """Why it was given back."""
+    give_back: str = ""
+    """The reason why it was given back."""
+    give_back_epoch: int = 0
+    """The epoch at which giving back began: what each queue must carry, as the fence."""
     restoring_since: datetime | None = None
     """When serving was first brought back; start-up times are measured from here."""
 

@@ -38,7 +38,9 @@ ROOM_TO_REOPEN = 1.25
 
 def lead_time(rule: Rule, status: Status) -> timedelta:
     """How long a return takes until all targets are ready: the slowest one's."""
-    return max(_lead_of(serving.ref, serving.lead_time, status.lead_times) for serving in rule.serving)
+    return max(
+        _lead_of(serving.ref, serving.lead_time, status.lead_times) for serving in rule.serving
+    )
 
 
 def _lead_of(ref: Ref, written: timedelta | str, measured: Sequence[LeadTimes]) -> timedelta:
@@ -147,4 +149,4 @@ def last_bound(queues: Sequence[tuple[WindowQueue, Queue]]) -> datetime | None:
 
 def back_off(failures: int) -> timedelta:
     """How long the next handover waits after so many failed in a row."""
-    return min(BACK_OFF_MAX, BACK_OFF_FIRST * 2 ** max(0, failures - 1))
+    return min(BACK_OFF_MAX, BACK_OFF_FIRST * (1 << min(max(0, failures - 1), 10)))

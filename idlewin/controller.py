@@ -1,0 +1,201 @@
+"""One cycle for one pool: observe, decide, act, record. The same in every mode.
+
+Level, not edge: a cycle never reads what woke it. It holds no state that a restart could lose,
+and knows no concrete adapter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from idlewin.core.decide import decide
+from idlewin.core.decision import Action, Decision, Outcome, Remember, ScaleBack, Verdict
+from idlewin.core.forecast import Forecaster
+from idlewin.core.phase import Phase
+from idlewin.core.note import noted
+from idlewin.core.plan import gives, handover
+from idlewin.core.reason import Reason
+from idlewin.core.rule import Rule
+from idlewin.core.situation import Rehearsal, Situation
+from idlewin.core.status import Status
+from idlewin.observe import SECOND, Memory, Observer
+from idlewin.ports import Clock, Cluster, Journal, Lease, LookError, Metrics
+
+#: How many rungs of the ladder one cycle may climb.
+RUNGS = 3
+#: A status that only tells more is written at most so often.
+WRITE_EVERY = timedelta(seconds=30)
+#: After a write that did not get through.
+RETRY = timedelta(seconds=2)
+GIVING_BACK = frozenset({Phase.RECLAIMING, Phase.RESTORING})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """What a controller is given to work with."""
+
+    clock: Clock
+    metrics: Metrics
+    cluster: Cluster
+    journal: Journal
+    lease: Lease
+    forecaster: Callable[[Rule], Forecaster]
+    poll: timedelta | None = None
+    """Demand is asked for at least so often; None: something else wakes us when it changes."""
+
+
+class Controller:
+    """Runs cycles."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._cluster = world.cluster
+        self._observer = Observer(world.clock, world.metrics, world.cluster, world.forecaster)
+
+    def cycle(self, name: str, *, forced: bool = False) -> Decision | None:
+        """Look at a pool and do what is due; None: there is no such rule, or another leads.
+
+        Raises LookError where the cluster cannot be looked at: nothing is decided on a guess.
+        """
+        rule = self._cluster.rule(name)
+        if rule is None:
+            self._observer.forget(name)
+            return None
+        if not self._world.lease.held():
+            return None
+        situation = replace(self._observer.situation(rule), forced=forced)
+        decision = decide(situation)
+        if decision.reason is Reason.REHEARSAL_DUE:
+            situation, decision = self._rehearsed(situation)
+        if _looks_again(decision):
+            situation, decision = self._second_look(situation, decision)
+        decision, outcomes = self._act(situation, decision)
+        self._world.journal.append(decision, outcomes)
+        if decision.changes_phase and not _undone(outcomes, Remember):
+            self._cluster.announce(decision)
+        return replace(decision, revisit_at=self._revisit(situation, decision, outcomes))
+
+    def _rehearsed(self, s: Situation) -> tuple[Situation, Decision]:
+        """Ask the API server whether it would take the handover's patches."""
+        refused = self._cluster.rehearse(handover(s))
+        rehearsal = Rehearsal(at=s.now, refused=refused)
+        self._observer.memory(s.object.name).rehearsal = rehearsal
+        s = replace(s, rehearsal=rehearsal)
+        return s, decide(s)
+
+    def _second_look(self, s: Situation, decision: Decision) -> tuple[Situation, Decision]:
+        """Cards are given away, and serving brought back, only on a look made now."""
+        rule = self._cluster.rule(s.object.name)
+        if rule is None:
+            return s, replace(decision, actions=())
+        try:
+            again = replace(self._observer.situation(rule, fresh=True), forced=s.forced)
+        except LookError:
+            if decision.after in GIVING_BACK:
+                return s, decision
+            raise
+        return again, decide(again)
+
+    # -- acting
+
+    def _act(self, s: Situation, decision: Decision) -> tuple[Decision, tuple[Outcome, ...]]:
+        """Carry out a decision; while giving back, answer a refused write by the next rung."""
+        outcomes: list[Outcome] = []
+        actions, rung = decision.actions, decision
+        for _ in range(RUNGS):
+            done, s = self._carry_out(s, rung, actions)
+            outcomes += done
+            failed = tuple(o for o in outcomes if o.verdict in (Verdict.REFUSED, Verdict.FAILED))
+            if rung.after not in GIVING_BACK or not failed or _undone(done, Remember):
+                break
+            rung = decide(replace(s, refused=failed))
+            tried = {outcome.action for outcome in outcomes}
+            actions = tuple(action for action in rung.actions if action not in tried)
+            if rung.after is not decision.after or not actions:
+                break
+        return decision, tuple(outcomes)
+
+    def _carry_out(
+        self, s: Situation, decision: Decision, actions: tuple[Action, ...]
+    ) -> tuple[list[Outcome], Situation]:
+        """Apply actions in order, and note each outcome in the status right away."""
+        outcomes: list[Outcome] = []
+        memory = self._observer.memory(s.object.name)
+        failed = False
+        for action in actions:
+            if not self._world.lease.held():
+                break
+            if (failed and gives(action)) or self._too_soon(s, decision, action, memory):
+                continue
+            outcome = self._cluster.apply(action)
+            outcomes.append(outcome)
+            failed = failed or outcome.verdict is not Verdict.DONE
+            write = action if isinstance(action, Remember) else _to_note(s, outcome)
+            if write is None:
+                continue
+            if write is not action:
+                outcome = self._cluster.apply(write)
+                outcomes.append(outcome)
+            if outcome.verdict is not Verdict.DONE:
+                break
+            memory.written_at = s.now
+            s = _written(s, write.status, outcome)
+        return outcomes, s
+
+    def _too_soon(self, s: Situation, decision: Decision, action: Action, memory: Memory) -> bool:
+        """Whether a status that only tells more was written a moment ago."""
+        return (
+            isinstance(action, Remember)
+            and not decision.changes_phase
+            and memory.written_at is not None
+            and s.now < memory.written_at + WRITE_EVERY
+            and _essence(action.status) == _essence(s.status)
+        )
+
+    def _revisit(self, s: Situation, decision: Decision, outcomes: tuple[Outcome, ...]) -> datetime:
+        """When to look again: what is due by time, a retry, a late write of the status, demand."""
+        due = [decision.revisit_at]
+        if any(outcome.verdict is not Verdict.DONE for outcome in outcomes):
+            due.append(s.now + RETRY)
+        written = self._observer.memory(s.object.name).written_at
+        late = any(isinstance(a, Remember) for a in decision.actions) and not any(
+            isinstance(outcome.action, Remember) for outcome in outcomes
+        )
+        if late and written:
+            due.append(written + WRITE_EVERY)
+        if self._world.poll and s.rule:
+            due.append(s.now + min(self._world.poll, max(s.rule.stale_after / 4, SECOND)))
+        return min(due)
+
+
+def _to_note(s: Situation, outcome: Outcome) -> Remember | None:
+    """The write of what an outcome leaves on record, if anything."""
+    status = noted(s.status, outcome.action, outcome.verdict)
+    if status == s.status:
+        return None
+    return Remember(s.object.name, s.object.resource_version, s.object.status, status)
+
+
+def _written(s: Situation, status: Status, outcome: Outcome) -> Situation:
+    version = outcome.resource_version or s.object.resource_version
+    return replace(s, object=replace(s.object, status=status, resource_version=version))
+
+
+def _looks_again(decision: Decision) -> bool:
+    """Whether a decision gives away, brings serving back, or ends a return."""
+    if decision.changes_phase and decision.after is not Phase.RECLAIMING:
+        return True
+    return any(gives(action) or isinstance(action, ScaleBack) for action in decision.actions)
+
+
+def _undone(outcomes: tuple[Outcome, ...] | list[Outcome], kind: type) -> bool:
+    return any(isinstance(o.action, kind) and o.verdict is not Verdict.DONE for o in outcomes)
+
+
+def _essence(status: Status) -> Status:
+    """A status without what only tells: reason, message, conditions."""
+    return replace(
+        status, reason="", message="", conditions=(), observed_generation=0, until=None, since=None
+    )

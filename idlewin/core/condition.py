@@ -1,0 +1,160 @@
+"""Conditions: what stands about a rule, as Kubernetes shows it, each with a reason and a remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime
+from enum import StrEnum
+
+from idlewin.core import opening, sealing, timing
+from idlewin.core.lint import CONSENT
+from idlewin.core.load import Level
+from idlewin.core.phase import AWAY, Phase
+from idlewin.core.pool import MANAGER
+from idlewin.core.situation import Situation
+from idlewin.core.status import Condition, Status, Truth
+
+
+class ConditionType(StrEnum):
+    """The conditions of an IdleRule. Those after READY are shown only while there is cause."""
+
+    READY = "Ready"
+    """The rule can be read, its queues are ours, and the cluster agrees with it."""
+    LOAD_KNOWN = "LoadKnown"
+    """Demand can be told."""
+    CONTESTED = "Contested"
+    """Another writer keeps changing what is ours."""
+    INSIDE_KUEUE = "ServingInsideKueue"
+    """With Kueue down serving could not come back: its namespace is inside Kueue's webhooks."""
+    CONTRACT_MISSING = "ContractMissing"
+    """Work in a contract queue that did not agree to be evicted; it is waited for."""
+    WITHOUT_KUEUE = "AdmittedWithoutKueue"
+    """Kueue is away, and work is admitted that nobody ends."""
+    SEAL_REFUSED = "SealRefused"
+    """A queue could not be stopped; its LocalQueues were, and pods that agreed are evicted."""
+    RETURN_OVERDUE = "ReturnOverdue"
+    """Serving is not ready readyTimeout after it was brought back."""
+    RECORD_LOST = "RecordLost"
+    """A target is at zero and neither copy of what it was is left; it is not raised."""
+
+
+Found = tuple[ConditionType, bool, str, str]
+
+
+def conditions(s: Situation, status: Status, phase: Phase) -> tuple[Condition, ...]:
+    """The conditions now; one whose status is as before keeps its time of transition."""
+    before = {condition.type: condition for condition in s.status.conditions}
+    found = [*_standing(s), *_causes(s, status, phase)]
+    return tuple(_made(s, before.get(one[0]), one) for one in found)
+
+
+def _made(s: Situation, before: Condition | None, found: Found) -> Condition:
+    kind, truth, why, text = found
+    value = Truth.TRUE if truth else Truth.FALSE
+    since: datetime = s.now
+    if before and before.status is value:
+        if before.reason == why:
+            # The sentence may name numbers that change; it alone is not worth a write.
+            return replace(before, observed_generation=s.object.generation)
+        since = before.last_transition_time
+    return Condition(
+        type=kind.value,
+        status=value,
+        reason=why,
+        message=text,
+        last_transition_time=since,
+        observed_generation=s.object.generation,
+    )
+
+
+def _standing(s: Situation) -> Iterator[Found]:
+    if s.refusals:
+        first = s.refusals[0]
+        more = f" (and {len(s.refusals) - 1} more)" if len(s.refusals) > 1 else ""
+        yield ConditionType.READY, False, first.fault.value, first.text + more
+    else:
+        yield ConditionType.READY, True, "Agreed", "the rule and its cluster agree"
+    known = s.load.level is not Level.UNKNOWN
+    yield ConditionType.LOAD_KNOWN, known, "Known" if known else "Unknown", s.load.why
+
+
+def _causes(s: Situation, status: Status, phase: Phase) -> Iterator[Found]:
+    if status.contested_by:
+        text = (
+            f"{status.contested_by} keeps changing what idlewin owns; make it ignore the field, "
+            f"then run 'idlewin resume {s.object.name}'"
+        )
+        yield ConditionType.CONTESTED, True, "SecondWriter", text
+    inside = [str(target.ref) for target in s.pool.targets if target.inside_kueue]
+    if inside and not any(refusal.fault in CONSENT for refusal in s.refusals):
+        text = (
+            f"{', '.join(inside)}: with Kueue down its pods could not be created; take the "
+            "namespace out of Kueue's pod and workload webhooks (managedJobsNamespaceSelector)"
+        )
+        yield ConditionType.INSIDE_KUEUE, True, "WebhooksCoverServing", text
+    yield from _lost(s)
+    if status.window and phase in AWAY:
+        yield from _in_window(s, status, phase)
+
+
+def _in_window(s: Situation, status: Status, phase: Phase) -> Iterator[Found]:
+    window = status.window
+    assert window is not None  # noqa: S101 - the caller has looked
+    missing = [
+        f"{work.namespace}/{work.name}"
+        for entry, queue in sealing.entries(s)
+        for work in sealing.lacking(entry, queue, window)
+    ]
+    if missing:
+        text = f"{', '.join(missing)} did not agree to be evicted, so the return waits for it"
+        yield ConditionType.CONTRACT_MISSING, True, "NoContract", text
+    if phase not in (Phase.RECLAIMING, Phase.RESTORING) or s.status.phase != phase:
+        return
+    unseen = [
+        queue.name
+        for _, queue in sealing.entries(s)
+        if sealing.sealed_since(queue) is None and s.now >= s.since + timing.STOP_SEEN_WITHIN
+    ]
+    if unseen:
+        text = f"Kueue does not show {', '.join(unseen)} stopped; their LocalQueues are closed"
+        yield ConditionType.SEAL_REFUSED, True, "KueueAway", text
+        left = [f"{w.namespace}/{w.name}" for w in sealing.admitted(s)]
+        if left and s.now >= sealing.overdue_at(s, window):
+            text = f"{', '.join(left)} stay admitted; nothing ends them until Kueue is back"
+            yield ConditionType.WITHOUT_KUEUE, True, "KueueAway", text
+    if phase is Phase.RESTORING:
+        yield from _return(s, status)
+
+
+def _return(s: Situation, status: Status) -> Iterator[Found]:
+    since = status.window.restoring_since if status.window else None
+    late = [
+        f"{now.ref} {now.ready}/{now.replicas}"
+        for target in opening.remembered(s)
+        if (now := opening.same(s, target))
+        and now.ready < now.replicas
+        and since
+        and s.now >= since + target.ready_timeout
+    ]
+    if late:
+        text = f"{', '.join(late)} ready; look at its pods and events; the queues stay sealed"
+        yield ConditionType.RETURN_OVERDUE, True, "NotReady", text
+
+
+def _lost(s: Situation) -> Iterator[Found]:
+    """A zero that we wrote, with neither copy of what was before: nobody can tell what is right."""
+    window = {target.ref: target for target in opening.remembered(s)}
+    serving = [entry.ref for entry in s.rule.serving] if s.rule else []
+    lost = [
+        str(ref)
+        for ref in dict.fromkeys((*window, *serving))
+        if (now := s.pool.target(ref))
+        and now.replicas == 0
+        and now.record is None
+        and now.replicas_writer == MANAGER
+        and (ref not in window or window[ref].uid != now.uid)
+    ]
+    if lost:
+        text = f"{', '.join(lost)}: at our zero, and no record is left; scale it by hand"
+        yield ConditionType.RECORD_LOST, True, "NoCopyLeft", text

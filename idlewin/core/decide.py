@@ -1,0 +1,128 @@
+"""Deciding: the first transition whose guard passes, and what to write for the phase that follows.
+
+Total and pure: the same situation gives the same decision, whoever asks, in whichever mode.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from idlewin.core import follow, opening, timing
+from idlewin.core.condition import conditions
+from idlewin.core.decision import Action, Check, Checks, Decision, HoldRule, Remember
+from idlewin.core.guard import GUARDS
+from idlewin.core.phase import Phase, Row, leaving
+from idlewin.core.note import owed_by
+from idlewin.core.plan import DRAIN_SEEN_WITHIN, plan
+from idlewin.core.reason import Reason
+from idlewin.core.sealing import entries
+from idlewin.core.situation import Situation
+from idlewin.core.status import Status
+
+#: A moved plan is written only if it moved by so much.
+UNTIL_STEP = timedelta(minutes=5)
+#: With nothing to wait for, a pool is looked at again after this.
+FAR = timedelta(hours=1)
+#: While giving back, look again at least so often: the ladder has rungs that are due by time.
+GIVING_BACK = timedelta(seconds=5)
+
+
+def decide(s: Situation) -> Decision:
+    """What to do now, and why; "nothing" has a reason too."""
+    s = replace(s, object=replace(s.object, status=follow.resumed(s))) if s.object.status else s
+    phase = s.phase
+    if phase is None:
+        return _move(s, Row(Phase.HARVESTING, Phase.RECLAIMING, Reason.UNKNOWN_PHASE), ())
+    asked: list[Check] = []
+    for row in leaving(phase):
+        checks = GUARDS[row.reason](s)
+        asked += checks
+        if all(check.passed for check in checks):
+            return _move(s, row, checks)
+    return _stay(s, phase, tuple(asked))
+
+
+def _move(s: Situation, row: Row, checks: Checks) -> Decision:
+    status = follow.moved(s, row)
+    return _decision(s, row, status, checks, revisit=s.now)
+
+
+def _stay(s: Situation, phase: Phase, checks: Checks) -> Decision:
+    reason = next((c.otherwise for c in checks if not c.passed and c.otherwise), Reason.HARVESTING)
+    status = s.status
+    if reason is not Reason.REHEARSAL_DUE:
+        status = replace(status, reason=reason.value, message=reason.meaning)
+    if phase is Phase.SERVING:
+        status = _contest(s, status)
+    if phase is Phase.HARVESTING and (due := opening.due(s)):
+        status = _moved_until(status, due)
+    turns = [c.turns_at for c in checks if c.turns_at and c.turns_at > s.now]
+    revisit = min([s.now + FAR, *turns, *_rungs(s, phase)])
+    return _decision(s, Row(phase, phase, reason), status, checks, revisit)
+
+
+def _contest(s: Situation, status: Status) -> Status:
+    """An opening by somebody else is corrected a few times, then the rule is Contested."""
+    counters = follow.corrected(s, status.counters)
+    if counters.corrections <= follow.CORRECTIONS:
+        return replace(status, counters=counters)
+    writer = next(q.stop_writer for q in opening.ours(s) if opening.opened_by_other(q))
+    return replace(status, contested_by=writer)
+
+
+def _moved_until(status: Status, due: datetime) -> Status:
+    if status.until and abs(due - status.until) < UNTIL_STEP:
+        return status
+    window = replace(status.window, reclaim_at=due) if status.window else None
+    return replace(status, until=due, window=window)
+
+
+def _rungs(s: Situation, phase: Phase) -> list[datetime]:
+    """Instants at which a plan changes by time alone: the ladder's rungs, the end of a fit."""
+    if phase in (Phase.RECLAIMING, Phase.RESTORING):
+        due = (timing.STOP_SEEN_WITHIN, DRAIN_SEEN_WITHIN)
+        rungs = [s.since + wait for wait in due]
+        return [at for at in rungs if at > s.now] + [s.now + GIVING_BACK]
+    if phase is Phase.HARVESTING and (until := opening.due(s)):
+        ends = [until - (timing.needs(e.spec) or timedelta()) for e, _ in entries(s)]
+        return [end + timedelta(milliseconds=1) for end in ends if end >= s.now]
+    return []
+
+
+def _decision(
+    s: Situation, row: Row, status: Status, checks: Checks, revisit: datetime
+) -> Decision:
+    status = replace(
+        status,
+        conditions=conditions(s, status, row.target),
+        observed_generation=s.object.generation,
+        since=status.since or s.since,
+    )
+    after = replace(s, object=replace(s.object, status=status))
+    actions = plan(after, row.target)
+    status = owed_by(after, actions)
+    first = tuple(action for action in actions if isinstance(action, HoldRule))
+    rest: tuple[Action, ...] = tuple(a for a in actions if not isinstance(a, HoldRule))
+    if status != s.object.status:
+        write = Remember(s.object.name, s.object.resource_version, s.object.status, status)
+        rest = (write, *rest)
+    return Decision(
+        rule=s.object.name,
+        at=s.now,
+        before=row.source,
+        after=row.target,
+        reason=row.reason,
+        checks=checks,
+        status=status,
+        actions=first + rest,
+        revisit_at=revisit,
+        load=s.load,
+        alarms=tuple(
+            c.message for c in status.conditions if c.type in ALARMS and c.status == "True"
+        ),
+    )
+
+
+#: Conditions that need a person.
+ALARMS = frozenset({"Contested", "ReturnOverdue", "AdmittedWithoutKueue", "RecordLost"})

@@ -1,0 +1,252 @@
+"""The status that follows a decision: what a transition remembers, opens, counts and forgets."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from idlewin.core import opening, timing
+from idlewin.core.load import Level
+from idlewin.core.phase import Phase, Row
+from idlewin.core.pool import Queue, Target
+from idlewin.core.reason import Reason
+from idlewin.core.rule import QueueClass, Rule
+from idlewin.core.situation import Situation
+from idlewin.core.status import (
+    Counters,
+    LeadTimes,
+    Remembered,
+    Status,
+    Window,
+    WindowQueue,
+)
+
+#: Foreign changes of what is ours that are corrected in a row; then the rule is Contested.
+CORRECTIONS = 3
+#: Reasons that mean a user was there before serving was.
+LATE = frozenset({Reason.DEMAND_RETURNED, Reason.WAKE_CLAIMED, Reason.SERVING_RAISED})
+
+
+def moved(s: Situation, row: Row) -> Status:
+    """The status after a transition, before its actions."""
+    status = replace(
+        s.status,
+        phase=row.target.value,
+        since=s.now,
+        epoch=next_epoch(s),
+        reason=row.reason.value,
+        message=row.reason.meaning,
+        observed_generation=s.object.generation,
+    )
+    match row.source, row.target:
+        case Phase.SERVING, Phase.YIELDING:
+            return _opened(s, status)
+        case Phase.SERVING, Phase.RECLAIMING:
+            return _taken_over(s, status, row.reason)
+        case ((Phase.YIELDING | Phase.HARVESTING), Phase.RECLAIMING):
+            return _given_back(s, status, row.reason)
+        case Phase.RECLAIMING, Phase.RESTORING:
+            since = s.window.restoring_since if s.window else None
+            return _in_window(status, restoring_since=since or s.now)
+        case Phase.RESTORING, Phase.SERVING:
+            return _closed(s, status)
+        case _:
+            return status
+
+
+def next_epoch(s: Situation) -> int:
+    """One more than any epoch that we know of: a lost status must not fall behind its queues."""
+    seen = [queue.epoch for queue in s.pool.queues if queue.epoch is not None]
+    seen += [target.record.epoch for target in s.pool.targets if target.record]
+    return max([s.status.epoch, *seen]) + 1
+
+
+def _in_window(status: Status, **changes: object) -> Status:
+    window = status.window
+    return replace(status, window=replace(window, **changes)) if window else status  # type: ignore[arg-type]
+
+
+def _opened(s: Situation, status: Status) -> Status:
+    rule = s.rule
+    assert rule is not None  # noqa: S101 - the window guard has read it
+    today = rule.window.calendar.day_of(s.now).isoformat()
+    counters = status.counters
+    same_day = counters.windows_today if counters.day == today else 0
+    until = timing.reclaim_at(s, s.now)
+    return replace(
+        status,
+        until=until,
+        window=_window(s, status, rule, _remember(s, rule), until),
+        counters=replace(
+            counters, windows=counters.windows + 1, windows_today=same_day + 1, day=today
+        ),
+    )
+
+
+def _window(
+    s: Situation,
+    status: Status,
+    rule: Rule,
+    targets: tuple[Remembered, ...],
+    until: datetime | None = None,
+) -> Window:
+    return Window(
+        epoch=status.epoch,
+        generation=s.object.generation,
+        opened_at=s.now,
+        resource=rule.cards.resource,
+        node_selector=rule.cards.node_selector,
+        count=rule.cards.count,
+        targets=targets,
+        queues=tuple(
+            WindowQueue(spec=spec, uid=queue.uid)
+            for spec in rule.batch.queues
+            if (queue := s.pool.queue(spec.cluster_queue)) is not None
+        ),
+        on_return=rule.batch.on_return,
+        drain_timeout=rule.batch.drain_timeout,
+        reclaim_at=until,
+    )
+
+
+def _remember(s: Situation, rule: Rule) -> tuple[Remembered, ...]:
+    return tuple(
+        Remembered(
+            ref=target.ref,
+            uid=target.uid,
+            replicas=target.replicas,
+            claims=target.claims,
+            ready_timeout=serving.ready_timeout,
+        )
+        for serving in rule.serving
+        if (target := s.pool.target(serving.ref)) is not None
+    )
+
+
+def _taken_over(s: Situation, status: Status, reason: Reason) -> Status:
+    """A window made of what is found: records on targets, and the queues that are ours."""
+    found = tuple(
+        _from_record(t) for t in s.pool.targets if t.record and t.record.rule == s.object.name
+    )
+    adopted = [queue for queue in s.pool.queues if queue.adopted_by == s.object.name]
+    specs = {spec.cluster_queue: spec for spec in s.rule.batch.queues} if s.rule else {}
+    counters = status.counters
+    if reason is Reason.OPEN_WITH_BATCH and any(opening.opened_by_other(q) for q in adopted):
+        counters = replace(counters, corrections=counters.corrections + 1)
+    window = Window(
+        epoch=status.epoch,
+        generation=s.object.generation,
+        opened_at=s.now,
+        resource=s.rule.cards.resource if s.rule else "",
+        node_selector=s.rule.cards.node_selector if s.rule else {},
+        count=s.rule.cards.count if s.rule else 0,
+        targets=found,
+        queues=tuple(_unknown_class(queue, specs.get(queue.name)) for queue in adopted),
+        give_back=reason.value,
+        give_back_epoch=status.epoch,
+    )
+    if s.rule:
+        window = replace(
+            window, on_return=s.rule.batch.on_return, drain_timeout=s.rule.batch.drain_timeout
+        )
+    return replace(status, window=window, counters=counters, until=None)
+
+
+def _from_record(target: Target) -> Remembered:
+    assert target.record is not None  # noqa: S101 - the caller has looked
+    return Remembered(
+        ref=target.ref,
+        uid=target.uid,
+        replicas=target.record.replicas,
+        claims=target.claims,
+        lowered=target.replicas == 0,
+    )
+
+
+def _unknown_class(queue: Queue, spec: QueueClass | None) -> WindowQueue:
+    """A queue whose class is lost is held, not drained: nobody knows what its work agreed to."""
+    return WindowQueue(spec=spec or QueueClass(cluster_queue=queue.name), uid=queue.uid)
+
+
+def _given_back(s: Situation, status: Status, reason: Reason) -> Status:
+    counters = replace(status.counters, returns=status.counters.returns + 1)
+    off = status.back_off_until
+    if reason is Reason.YIELD_OVERDUE:
+        counters = replace(counters, failures=counters.failures + 1)
+        off = s.now + timing.back_off(counters.failures)
+    if reason is Reason.SERVING_RAISED:
+        counters = replace(counters, corrections=counters.corrections + 1)
+    status = replace(status, counters=counters, back_off_until=off, until=None)
+    if counters.corrections >= CORRECTIONS and reason is Reason.SERVING_RAISED:
+        status = replace(status, contested_by=_raiser(s))
+    return _in_window(status, give_back=reason.value, give_back_epoch=status.epoch)
+
+
+def _raiser(s: Situation) -> str:
+    writers = [
+        now.replicas_writer
+        for target in opening.remembered(s)
+        if (now := opening.same(s, target)) and now.replicas > 0 and now.replicas_writer
+    ]
+    return writers[0] if writers else "somebody who brings serving back"
+
+
+def _closed(s: Situation, status: Status) -> Status:
+    window = s.window
+    assert window is not None  # noqa: S101 - RESTORING has a window
+    began = window.give_back
+    late = began in LATE or s.load.level is Level.BUSY
+    counters = status.counters
+    good = began not in {Reason.YIELD_OVERDUE, Reason.SERVING_RAISED, Reason.OPEN_WITH_BATCH}
+    harvested = counters.harvested_card_seconds + int(s.harvested.total_seconds())
+    counters = replace(
+        counters,
+        late_returns=counters.late_returns + int(late and bool(window.targets)),
+        corrections=0 if good else counters.corrections,
+        failures=0 if good else counters.failures,
+        harvested_card_seconds=harvested,
+    )
+    return replace(
+        status,
+        window=None,
+        until=None,
+        counters=counters,
+        back_off_until=status.back_off_until if not good else None,
+        lead_times=_measured(s, window),
+    )
+
+
+def _measured(s: Situation, window: Window) -> tuple[LeadTimes, ...]:
+    """The start-up of this return, beside those that were measured before."""
+    leads = {lead.target: lead for lead in s.status.lead_times}
+    since, ready = window.restoring_since, s.serving_ready_at or s.now
+    for target in window.targets:
+        if since is None or target.replicas == 0 or not target.lowered:
+            continue
+        name = str(target.ref)
+        before = leads.get(name, LeadTimes(target=name)).seconds
+        took = max(1, round((ready - since) / timedelta(seconds=1)))
+        leads[name] = LeadTimes(target=name, seconds=(*before, took)[-timing.LEADS_KEPT :])
+    return tuple(leads[name] for name in sorted(leads))
+
+
+def resumed(s: Situation) -> Status:
+    """The status after ``idlewin resume``: nobody is contested, nothing backs off."""
+    status = s.status
+    if not status.contested_by or s.object.resume_at is None or status.since is None:
+        return status
+    if s.object.resume_at < status.since:
+        return status
+    return replace(
+        status,
+        contested_by="",
+        back_off_until=None,
+        counters=replace(status.counters, corrections=0, failures=0),
+    )
+
+
+def corrected(s: Situation, counters: Counters) -> Counters:
+    """The counters once an opening by somebody else is corrected while serving."""
+    if any(opening.opened_by_other(queue) for queue in opening.ours(s)):
+        return replace(counters, corrections=counters.corrections + 1)
+    return counters

@@ -1,0 +1,101 @@
+"""Noting: what must be on record before an action, and what its outcome leaves on record."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from idlewin.core.decision import (
+    Action,
+    ForgetRecord,
+    ReopenLocalQueue,
+    ScaleBack,
+    ScaleToZero,
+    SetActive,
+    SetStopPolicy,
+    StopLocalQueue,
+    Verdict,
+)
+from idlewin.core.phase import Phase
+from idlewin.core.pool import LocalQueue, StopPolicy
+from idlewin.core.situation import Situation
+from idlewin.core.status import Owed, OwedQueue, OwedWorkload, Remembered, Status
+
+
+def owed_by(s: Situation, actions: tuple[Action, ...]) -> Status:
+    """The status that must be written before the actions: what they close, to be opened again."""
+    owed = s.status.owed
+    known = {entry.uid for entry in owed.local_queues} | {work.uid for work in owed.workloads}
+    queues, workloads = list(owed.local_queues), list(owed.workloads)
+    for action in actions:
+        match action:
+            case StopLocalQueue(queue, cluster_queue, policy) if queue.uid not in known:
+                queues.append(_owed_queue(s, queue, cluster_queue, policy))
+            case StopLocalQueue(queue, _, policy):
+                queues = [
+                    replace(q, wrote=policy.value) if q.uid == queue.uid else q for q in queues
+                ]
+            case SetActive(namespace, name, uid, active=False) if uid not in known:
+                workloads.append(OwedWorkload(namespace=namespace, name=name, uid=uid))
+            case _:
+                pass
+    after = Owed(local_queues=tuple(queues), workloads=tuple(workloads))
+    return replace(s.status, owed=after) if after != owed else s.status
+
+
+def _owed_queue(s: Situation, queue: LocalQueue, cluster: str, policy: StopPolicy) -> OwedQueue:
+    return OwedQueue(
+        namespace=queue.namespace,
+        name=queue.name,
+        uid=queue.uid,
+        cluster_queue=cluster,
+        was=queue.stop_policy.value,
+        wrote=policy.value,
+        at=s.now,
+    )
+
+
+def noted(status: Status, action: Action, verdict: Verdict) -> Status:
+    """The status once an action has had its outcome; equal where there is nothing to note."""
+    if verdict not in (Verdict.DONE, Verdict.GONE):
+        return status
+    match action:
+        case ScaleToZero(uid=uid) if verdict is Verdict.DONE:
+            return _mark(status, uid, lowered=True)
+        case ScaleBack(uid=uid) | ForgetRecord(uid=uid):
+            return _mark(status, uid, restored=True)
+        case ReopenLocalQueue(uid=uid):
+            left = tuple(q for q in status.owed.local_queues if q.uid != uid)
+            return replace(status, owed=replace(status.owed, local_queues=left))
+        case SetActive(uid=uid, active=True):
+            rest = tuple(w for w in status.owed.workloads if w.uid != uid)
+            return replace(status, owed=replace(status.owed, workloads=rest))
+        case SetStopPolicy(uid=uid, policy=StopPolicy.HOLD) if status.phase == Phase.HARVESTING:
+            return _closed_for_fit(status, uid)
+        case _:
+            return status
+
+
+def _mark(status: Status, uid: str, *, lowered: bool = False, restored: bool = False) -> Status:
+    def marked(target: Remembered) -> Remembered:
+        if target.uid != uid:
+            return target
+        return replace(
+            target,
+            lowered=target.lowered or lowered,
+            restored=target.restored or restored,
+        )
+
+    if status.window is None:
+        return status
+    targets = tuple(marked(target) for target in status.window.targets)
+    return replace(status, window=replace(status.window, targets=targets))
+
+
+def _closed_for_fit(status: Status, uid: str) -> Status:
+    if status.window is None:
+        return status
+    queues = tuple(
+        replace(queue, closed_for_fit=queue.closed_for_fit + 1) if queue.uid == uid else queue
+        for queue in status.window.queues
+    )
+    return replace(status, window=replace(status.window, queues=queues))

@@ -1,0 +1,188 @@
+"""Observing: everything that one decision may look at, gathered at one instant.
+
+What is remembered here between cycles is only what would be found again: losing it, as at a
+restart, delays a window and never a return.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from idlewin.core import sealing
+from idlewin.core.calendar import HORIZON
+from idlewin.core.forecast import Forecast, Forecaster
+from idlewin.core.lint import Refusal, refusals
+from idlewin.core.load import Level, Load, Reading, judge
+from idlewin.core.phase import Phase
+from idlewin.core.pool import Pool, RuleObject
+from idlewin.core.rule import Rule
+from idlewin.core.scope import scope_of
+from idlewin.core.situation import Rehearsal, Situation
+from idlewin.ports import Clock, Cluster, Metrics
+
+#: How far back a forecast looks.
+PAST = timedelta(days=28)
+#: A forecast is made anew at least so often, and at most each second.
+REPLAN = timedelta(minutes=5)
+STEP = timedelta(minutes=1)
+SECOND = timedelta(seconds=1)
+#: The name under which the cards' own activity is read.
+CARDS = "cards"
+
+
+@dataclass(slots=True)
+class Memory:
+    """What was found of one pool so far, and would be found again."""
+
+    load: Load | None = None
+    forecast: Forecast | None = None
+    rehearsal: Rehearsal | None = None
+    batch_seen_at: datetime | None = None
+    ready_at: datetime | None = None
+    written_at: datetime | None = None
+    looked_at: datetime | None = None
+    running: int = 0
+    harvested: timedelta = field(default_factory=timedelta)
+
+
+class Observer:
+    """Looks at the world on behalf of the controller."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        metrics: Metrics,
+        cluster: Cluster,
+        forecaster: Callable[[Rule], Forecaster],
+    ) -> None:
+        self._clock = clock
+        self._metrics = metrics
+        self._cluster = cluster
+        self._forecaster = forecaster
+        self._memory: dict[str, Memory] = {}
+
+    def memory(self, name: str) -> Memory:
+        """What is remembered of a pool."""
+        return self._memory.setdefault(name, Memory())
+
+    def forget(self, name: str) -> None:
+        """A rule is gone."""
+        self._memory.pop(name, None)
+
+    def situation(self, rule: RuleObject, *, fresh: bool = False) -> Situation:
+        """Everything about a rule's pool, now. Raises LookError."""
+        pool = self._cluster.look(scope_of(rule), fresh=fresh)
+        now, memory = self._clock.now(), self.memory(rule.name)
+        load, forecast = self._load(rule, pool, now), None
+        if rule.rule is not None and load.level is not Level.BUSY:
+            forecast = self._forecast(rule.rule, memory, load, now)
+        situation = Situation(
+            now=now,
+            object=rule,
+            pool=pool,
+            load=load,
+            forecast=forecast,
+            refusals=self._refusals(rule, pool),
+            rehearsal=memory.rehearsal,
+        )
+        return self._remembered(situation, memory)
+
+    def _refusals(self, rule: RuleObject, pool: Pool) -> tuple[Refusal, ...]:
+        others = (self._cluster.rule(name) for name in self._cluster.names() if name != rule.name)
+        return refusals(rule, pool, [other for other in others if other is not None])
+
+    # -- demand
+
+    def _load(self, rule: RuleObject, pool: Pool, now: datetime) -> Load:
+        spec, memory = rule.rule, self.memory(rule.name)
+        if spec is None:
+            return Load(level=Level.UNKNOWN, since=now, why="the rule cannot be read")
+        serving = rule.status is None or rule.status.phase == Phase.SERVING
+        readings = [r for r in self._metrics.read(spec) if serving or r.target != CARDS]
+        level, why = judge(readings, at_zero=_at_zero(spec, pool))
+        before = memory.load
+        if before is not None and before.level is level:
+            memory.load = replace(before, why=why)
+        else:
+            since = now if before else self._since(spec, level, readings, now)
+            memory.load = Load(level=level, since=since, why=why)
+            memory.forecast = None
+        return memory.load
+
+    def _since(
+        self, spec: Rule, level: Level, readings: Sequence[Reading], now: datetime
+    ) -> datetime:
+        """At the first look: since when, as the recent past shows."""
+        if not readings:
+            return now - HORIZON
+        if level is Level.BUSY:
+            return now
+        idle_for = spec.window.idle_for
+        step = min(max(idle_for / 20, SECOND), STEP)
+        recent = self._metrics.history(spec, max(2 * idle_for, 2 * spec.stale_after), step)
+        ends = [span.end for span in (*recent.busy, *recent.unknown)]
+        if level is Level.IDLE:
+            return min(now, max([recent.covers.start, *ends]))
+        last = recent.unknown[-1] if recent.unknown else None
+        return last.start if last and last.end >= now - 2 * step else now
+
+    def _forecast(self, spec: Rule, memory: Memory, load: Load, now: datetime) -> Forecast:
+        again = min(max(spec.window.min / 6, SECOND), REPLAN)
+        if memory.forecast is not None and now < memory.forecast.made_at + again:
+            return memory.forecast
+        if all(serving.demand == "CalendarOnly" for serving in spec.serving):
+            forecast = Forecast(
+                method="calendar",
+                made_at=now,
+                chances=((HORIZON, 1.0),),
+                rests_on="the calendar only: no target has a demand that is looked at",
+            )
+        else:
+            history = self._metrics.history(spec, PAST, STEP)
+            since = load.since if load.level is Level.IDLE else now
+            if history.busy and since < history.busy[-1].end <= now:
+                # A burst between two looks: it shows in the history only.
+                since = history.busy[-1].end
+                memory.load = replace(load, since=since)
+            forecast = self._forecaster(spec).forecast(history, now, since)
+        memory.forecast = forecast
+        return forecast
+
+    # -- what was seen before
+
+    def _remembered(self, s: Situation, memory: Memory) -> Situation:
+        away = s.phase is not Phase.SERVING
+        if not away:
+            memory.batch_seen_at = memory.ready_at = None
+        pods = sealing.batch_pods(s)
+        if away and memory.looked_at is not None:
+            memory.harvested += memory.running * (s.now - memory.looked_at)
+        elif not away:
+            memory.harvested = timedelta()
+        memory.looked_at = s.now
+        memory.running = sum(max(1, pod.claims) for pod in pods if pod.running) if away else 0
+        if away and (pods or sealing.admitted(s)):
+            memory.batch_seen_at = s.now
+        if s.phase is Phase.RESTORING and memory.ready_at is None and _all_ready(s):
+            memory.ready_at = s.now
+        return replace(
+            s,
+            load=memory.load or s.load,
+            batch_seen_at=memory.batch_seen_at,
+            harvested=memory.harvested,
+            serving_ready_at=memory.ready_at,
+        )
+
+
+def _at_zero(spec: Rule, pool: Pool) -> frozenset[str]:
+    """The targets that have no pod by anybody's will."""
+    found = {str(serving.ref): pool.target(serving.ref) for serving in spec.serving}
+    return frozenset(name for name, target in found.items() if not target or target.replicas == 0)
+
+
+def _all_ready(s: Situation) -> bool:
+    targets = s.window.targets if s.window else ()
+    found = [s.pool.target(target.ref) for target in targets]
+    return all(t.ready >= t.replicas and t.replicas > 0 for t in found if t is not None)
