@@ -1,0 +1,1 @@
+"""The command line: one file a verb, with a function of the same name; app.py lists them."""

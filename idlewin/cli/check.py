@@ -1,0 +1,90 @@
+"""``idlewin check``: what is wrong with rule files, what is doubtful, what is not yet in force.
+
+It judges what the files alone show; whether the cluster agrees is the core's lint. No rule is
+changed, and nothing outside the files is asked.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from idlewin.errors import Exit, UsageError
+from idlewin.rulecheck import checked
+from idlewin.rulefile import Document, Finding, RuleFiles, read_files
+
+
+class Output(StrEnum):
+    """How the answer is written."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+def check(
+    paths: Annotated[list[Path], typer.Argument(help="Rule files, or directories of them.")],
+    output: Annotated[Output, typer.Option("-o", "--output", help="text or json")] = Output.TEXT,
+) -> None:
+    """Check rule files.
+
+    Ends with 0 where every rule can be used (warnings do not count), 1 where one cannot, 2 where
+    a path is not there.
+    """
+    if missing := [path for path in paths if not path.exists()]:
+        raise UsageError(f"{missing[0]} is not there; name a rule file or a directory of them")
+    found = checked(read_files(paths))
+    typer.echo(_as_json(found) if output is Output.JSON else _as_text(found))
+    if any(not finding.warning for finding in found.findings):
+        raise typer.Exit(Exit.FAILED)
+
+
+def _as_text(found: RuleFiles) -> str:
+    lines = [f"{_kind(finding)} {finding}" for finding in found.unreadable]
+    for document in found.documents:
+        lines.append(
+            f"{document.file}:{document.line}: {document.name or 'no name'}: {_sum(document)}"
+        )
+        lines += [f"  {_kind(finding)} {finding}" for finding in document.findings]
+    return "\n".join(lines)
+
+
+def _as_json(found: RuleFiles) -> str:
+    rules = [
+        {
+            "name": document.name,
+            "file": document.file,
+            "line": document.line,
+            "ok": _errors(document) == 0,
+            "findings": [asdict(finding) for finding in document.findings],
+        }
+        for document in found.documents
+    ]
+    unreadable = [asdict(finding) for finding in found.unreadable]
+    return json.dumps({"rules": rules, "unreadable": unreadable}, indent=2)
+
+
+def _sum(document: Document) -> str:
+    errors = _errors(document)
+    warnings = len(document.findings) - errors
+    parts = [
+        _count(errors, "error") if errors else "ok",
+        *([_count(warnings, "warning")] if warnings else []),
+    ]
+    return ", ".join(parts)
+
+
+def _errors(document: Document) -> int:
+    return sum(not finding.warning for finding in document.findings)
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"
+
+
+def _kind(finding: Finding) -> str:
+    return "warning:" if finding.warning else "error:"

@@ -1,0 +1,166 @@
+"""What rules that can be read are still to be told: conflicts, doubts, fields not yet in force.
+
+Judged from the rules alone. Whether the cluster agrees (queues, quotas, nodes, webhooks) is the
+core's lint, which has seen it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from idlewin.catalogue import problems as source_problems
+from idlewin.core.rule import Cards, Rule
+from idlewin.core.text import format_duration
+from idlewin.errors import Problem
+from idlewin.rulefile import Document, Finding, RuleFiles
+from idlewin.wording import nearest, spelled
+
+Path = tuple[str | int, ...]
+
+#: Kinds of serving that can be lowered and brought back.
+KINDS = (("apps/v1", "Deployment"), ("apps/v1", "StatefulSet"))
+#: Forecasters that a rule may name.
+METHODS = ("persistence", "seasonal")
+
+
+def checked(found: RuleFiles) -> RuleFiles:
+    """The same documents, with all that their rules are to be told."""
+    before: list[Document] = []
+    done: list[Document] = []
+    for document in found.documents:
+        more: list[Finding] = []
+        if document.rule is not None:
+            errors = [*_errors(document.rule), *_conflicts(document, before)]
+            warnings = [*_doubts(document.rule), *_not_in_force(document.rule)]
+            more += [document.finding(problem) for problem in errors]
+            more += [document.finding(problem, warning=True) for problem in warnings]
+            before.append(document)
+        findings = sorted((*document.findings, *more), key=lambda finding: finding.line)
+        done.append(replace(document, findings=tuple(findings)))
+    return replace(found, documents=tuple(done))
+
+
+# -- fields that are accepted and do nothing yet; each line goes when its behaviour comes
+
+
+def _not_in_force(rule: Rule) -> Iterator[Problem]:
+    told = "is accepted, but not yet in force"
+    for number, serving in enumerate(rule.serving):
+        if serving.probe is not None:
+            yield _at(("serving", number, "probe"), f"{told}: ready means that the pods are ready")
+    if rule.forecast.day_types.holidays is not None:
+        yield _at(("forecast", "dayTypes"), f"{told}: a holiday counts as its weekday")
+
+
+# -- errors
+
+
+def _errors(rule: Rule) -> Iterator[Problem]:
+    for number, serving in enumerate(rule.serving):
+        if (serving.api_version, serving.kind) not in KINDS:
+            known = " and ".join(f"{kind} ({version})" for version, kind in KINDS)
+            message = f"{serving.kind} ({serving.api_version}) cannot be lowered; {known} can"
+            yield _at(("serving", number, "kind"), message)
+    if rule.forecast.method not in METHODS:
+        message = f"no forecaster {rule.forecast.method!r}{nearest(rule.forecast.method, METHODS)}"
+        yield _at(("forecast", "method"), message)
+    for sentence in source_problems(rule):
+        yield _of_sentence(sentence)
+
+
+def _of_sentence(sentence: str) -> Problem:
+    """A sentence that begins with its field, as a problem of that field."""
+    field = re.match(r"[\w.\[\]]+", sentence)
+    steps = re.findall(r"[A-Za-z]\w*|\d+", field[0]) if field else []
+    path = tuple(int(step) if step.isdigit() else step for step in steps)
+    message = sentence[field.end() :].lstrip(": ") if field else sentence
+    return Problem(field=field[0] if field else "spec", message=message, path=path)
+
+
+def _conflicts(document: Document, before: Iterable[Document]) -> Iterator[Problem]:
+    """What an earlier rule has already."""
+    rule = document.rule
+    for other in before:
+        if rule is None or other.rule is None:
+            continue
+        owner = f"{other.name} ({other.file}:{other.line})"
+        has_queues = {queue.cluster_queue for queue in other.rule.batch.queues}
+        for number, queue in enumerate(rule.batch.queues):
+            if queue.cluster_queue in has_queues:
+                message = f"{queue.cluster_queue} is rule {owner}'s; a queue has one rule"
+                yield _at(("batch", "queues", number, "clusterQueue"), message)
+        has_targets = {serving.ref for serving in other.rule.serving}
+        for number, serving in enumerate(rule.serving):
+            if serving.ref in has_targets:
+                message = f"{serving.ref} is rule {owner}'s; a target has one rule"
+                yield _at(("serving", number, "name"), message)
+        if _share_nodes(rule.cards, other.rule.cards):
+            message = (
+                f"{rule.cards.resource} on these nodes is rule {owner}'s; a rule owns all cards "
+                "of its nodes: put both into one rule, or select other nodes"
+            )
+            yield _at(("cards", "nodeSelector"), message)
+
+
+def _share_nodes(one: Cards, other: Cards) -> bool:
+    """Whether each node that one selects is selected by the other too, or the other way round."""
+    a, b = one.node_selector.items(), other.node_selector.items()
+    return one.resource == other.resource and (a <= b or b <= a)
+
+
+# -- doubts
+
+
+def _doubts(rule: Rule) -> Iterator[Problem]:
+    for doubt in (_blind, _slow, _never):
+        yield from doubt(rule)
+
+
+def _blind(rule: Rule) -> Iterator[Problem]:
+    """Nothing says when a window may open."""
+    for number, serving in enumerate(rule.serving):
+        if serving.demand == "CalendarOnly" and not rule.window.calendar.allow:
+            message = (
+                "CalendarOnly without window.calendar.allow: no demand is looked at, and every "
+                "hour is allowed; write the hours in which nobody comes"
+            )
+            yield _at(("serving", number, "demand"), message)
+
+
+def _slow(rule: Rule) -> Iterator[Problem]:
+    """A return takes as long as a window."""
+    for number, serving in enumerate(rule.serving):
+        if serving.lead_time != "Auto" and rule.window.min <= serving.lead_time:
+            message = (
+                f"window.min {format_duration(rule.window.min)} is no longer than the return "
+                f"takes ({format_duration(serving.lead_time)}); raise window.min"
+            )
+            yield _at(("serving", number, "leadTime"), message)
+
+
+def _never(rule: Rule) -> Iterator[Problem]:
+    """A window, or a queue's work, that the calendar or window.max leaves no room for."""
+    longest = rule.window.calendar.longest()
+    if rule.window.min > longest:
+        message = (
+            f"{format_duration(rule.window.min)} is longer than the calendar is ever open "
+            f"({format_duration(longest)}), so no window opens; shorten one, or allow more"
+        )
+        yield _at(("window", "min"), message)
+    room = min(rule.window.max, longest)
+    for number, queue in enumerate(rule.batch.queues):
+        needs = queue.min_slice if queue.contract else queue.max_runtime
+        if needs is not None and needs + queue.grace > room:
+            name = "minSlice" if queue.contract else "maxRuntime"
+            message = (
+                f"{format_duration(needs)} and the grace of {format_duration(queue.grace)} do not "
+                f"fit into the longest window ({format_duration(room)}), so nothing of "
+                f"{queue.cluster_queue} starts; shorten it"
+            )
+            yield _at(("batch", "queues", number, name), message)
+
+
+def _at(path: Path, message: str) -> Problem:
+    return Problem(field=spelled("spec", path), message=message, path=("spec", *path))
