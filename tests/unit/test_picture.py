@@ -34,7 +34,7 @@ def the_days(zone: str = "UTC", card: str = "language/m-mid#98") -> Days:
 def test_a_picture_is_a_png_1200_pixels_wide_with_the_colours_of_demand_and_batch(
     tmp_path: Path,
 ) -> None:
-    from matplotlib.image import imread  # noqa: PLC0415 - only this test reads pixels
+    from matplotlib.image import imread
 
     draw(the_days(), tmp_path / "days.png")
 
