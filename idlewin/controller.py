@@ -13,8 +13,8 @@ from datetime import datetime, timedelta
 from idlewin.core.decide import decide
 from idlewin.core.decision import Action, Decision, Outcome, Remember, ScaleBack, Verdict
 from idlewin.core.forecast import Forecaster
-from idlewin.core.phase import Phase
 from idlewin.core.note import noted
+from idlewin.core.phase import Phase
 from idlewin.core.plan import gives, handover
 from idlewin.core.reason import Reason
 from idlewin.core.rule import Rule
@@ -33,7 +33,7 @@ GIVING_BACK = frozenset({Phase.RECLAIMING, Phase.RESTORING})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class World:
+class Ports:
     """What a controller is given to work with."""
 
     clock: Clock
@@ -49,10 +49,10 @@ class World:
 class Controller:
     """Runs cycles."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self._cluster = world.cluster
-        self._observer = Observer(world.clock, world.metrics, world.cluster, world.forecaster)
+    def __init__(self, ports: Ports) -> None:
+        self._ports = ports
+        self._cluster = ports.cluster
+        self._observer = Observer(ports.clock, ports.metrics, ports.cluster, ports.forecaster)
 
     def cycle(self, name: str, *, forced: bool = False) -> Decision | None:
         """Look at a pool and do what is due; None: there is no such rule, or another leads.
@@ -63,7 +63,7 @@ class Controller:
         if rule is None:
             self._observer.forget(name)
             return None
-        if not self._world.lease.held():
+        if not self._ports.lease.held():
             return None
         situation = replace(self._observer.situation(rule), forced=forced)
         decision = decide(situation)
@@ -72,7 +72,7 @@ class Controller:
         if _looks_again(decision):
             situation, decision = self._second_look(situation, decision)
         decision, outcomes = self._act(situation, decision)
-        self._world.journal.append(decision, outcomes)
+        self._ports.journal.append(decision, outcomes)
         if decision.changes_phase and not _undone(outcomes, Remember):
             self._cluster.announce(decision)
         return replace(decision, revisit_at=self._revisit(situation, decision, outcomes))
@@ -125,7 +125,7 @@ class Controller:
         memory = self._observer.memory(s.object.name)
         failed = False
         for action in actions:
-            if not self._world.lease.held():
+            if not self._ports.lease.held():
                 break
             if (failed and gives(action)) or self._too_soon(s, decision, action, memory):
                 continue
@@ -165,8 +165,8 @@ class Controller:
         )
         if late and written:
             due.append(written + WRITE_EVERY)
-        if self._world.poll and s.rule:
-            due.append(s.now + min(self._world.poll, max(s.rule.stale_after / 4, SECOND)))
+        if self._ports.poll and s.rule:
+            due.append(s.now + min(self._ports.poll, max(s.rule.stale_after / 4, SECOND)))
         return min(due)
 
 

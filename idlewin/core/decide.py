@@ -12,8 +12,8 @@ from idlewin.core import follow, opening, timing
 from idlewin.core.condition import conditions
 from idlewin.core.decision import Action, Check, Checks, Decision, HoldRule, Remember
 from idlewin.core.guard import GUARDS
-from idlewin.core.phase import Phase, Row, leaving
 from idlewin.core.note import owed_by
+from idlewin.core.phase import Phase, Row, leaving
 from idlewin.core.plan import DRAIN_SEEN_WITHIN, plan
 from idlewin.core.reason import Reason
 from idlewin.core.sealing import entries

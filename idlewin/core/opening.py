@@ -251,7 +251,8 @@ def _cards(s: Situation) -> Checks:
     return (
         Check("local queues to reopen", not owed, ", ".join(owed) or "none", "none",
               Reason.LOCAL_QUEUES_CLOSED),
-        Check("others on the cards", not held, ", ".join(held) or "none", "none", Reason.CARDS_HELD),
+        Check("others on the cards", not held, ", ".join(held) or "none", "none",
+              Reason.CARDS_HELD),
     )  # fmt: skip
 
 
