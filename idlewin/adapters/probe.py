@@ -1,0 +1,156 @@
+"""Whether serving answers: HTTP requests in a few threads of their own.
+
+A cycle never waits for one: it gets the last answer, if that is recent, and asks for the next.
+Probes are sent only while serving is on its way back, so they are no load in steady state.
+"""
+
+from __future__ import annotations
+
+import logging
+import ssl
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from http.client import HTTPException
+from threading import Lock
+from urllib.error import HTTPError
+from urllib.request import HTTPRedirectHandler, HTTPSHandler, ProxyHandler, build_opener
+
+from idlewin.core.decision import Action, Decision, Outcome
+from idlewin.core.phase import Phase
+from idlewin.core.pool import Pool, RuleObject, Scope, Target
+from idlewin.core.rule import HttpProbe
+from idlewin.ports import Cluster
+
+WORKERS = 4
+#: An answer is asked for again after this.
+AGAIN_AFTER = timedelta(seconds=2)
+#: An answer that is older says nothing any more.
+BELIEVED_FOR = timedelta(seconds=15)
+log = logging.getLogger(__name__)
+
+
+class _NoRedirect(HTTPRedirectHandler):
+    """A redirect is an answer of its own, and not the one that was asked for."""
+
+    def redirect_request(self, *_: object) -> None:
+        """Follow nothing."""
+
+
+@dataclass(slots=True)
+class _Asked:
+    """What is known of one probe."""
+
+    answer: bool | None = None
+    answered: float | None = None
+    sent: float | None = None
+    running: bool = False
+
+
+class Probes:
+    """Answers of probes. ``answered`` is called with a rule's name when one has changed."""
+
+    def __init__(self, monotonic: Callable[[], float], answered: Callable[[str], None]) -> None:
+        self._monotonic, self._answered = monotonic, answered
+        self._lock = Lock()
+        self._asked: dict[tuple[str, HttpProbe], _Asked] = {}
+        self._pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="probe")
+        self._opener = build_opener(
+            # Serving is asked directly, whatever proxy the environment names.
+            ProxyHandler({}),
+            HTTPSHandler(context=ssl.create_default_context()),
+            _NoRedirect(),
+        )
+
+    def answer(self, rule: str, probe: HttpProbe) -> bool | None:
+        """Whether it answered as expected, lately; None: not known. Never waits."""
+        now = self._monotonic()
+        with self._lock:
+            asked = self._asked.setdefault((rule, probe), _Asked())
+            due = asked.sent is None or now - asked.sent >= AGAIN_AFTER.total_seconds()
+            if due and not asked.running:
+                asked.running, asked.sent = True, now
+                self._pool.submit(self._send, rule, probe, asked)
+            age = None if asked.answered is None else now - asked.answered
+            return asked.answer if age is not None and age <= BELIEVED_FOR.total_seconds() else None
+
+    def forget(self, rule: str) -> None:
+        """Drop what is known for a rule; an answer of one return says nothing of the next."""
+        with self._lock:
+            for key in [key for key in self._asked if key[0] == rule]:
+                del self._asked[key]
+
+    def close(self) -> None:
+        """Send no more."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _send(self, rule: str, probe: HttpProbe, asked: _Asked) -> None:
+        answer = self._get(probe)
+        with self._lock:
+            changed = asked.answer is not answer
+            asked.answer, asked.answered, asked.running = answer, self._monotonic(), False
+        if changed:
+            self._answered(rule)
+
+    def _get(self, probe: HttpProbe) -> bool:
+        try:
+            with self._opener.open(probe.url, timeout=probe.timeout.total_seconds()) as answer:
+                status = answer.status
+        except HTTPError as error:
+            status = error.code
+            error.close()
+        except (OSError, HTTPException, ValueError) as error:
+            log.info("probe %s: no answer: %s", probe.url, error)
+            return False
+        if status != probe.expect:
+            log.info("probe %s: answered %s, expected %s", probe.url, status, probe.expect)
+        return bool(status == probe.expect)
+
+
+class Probing:
+    """A cluster whose targets, while they come back, are ready only if they answer their probe."""
+
+    def __init__(self, cluster: Cluster, probes: Probes) -> None:
+        self._cluster, self._probes = cluster, probes
+
+    def names(self) -> Sequence[str]:
+        """The names of all rules, oldest first."""
+        return self._cluster.names()
+
+    def rule(self, name: str) -> RuleObject | None:
+        """A rule as it is stored."""
+        return self._cluster.rule(name)
+
+    def look(self, scope: Scope, *, fresh: bool = False) -> Pool:
+        """What the cluster shows, where ready means answering. Raises LookError."""
+        pool = self._cluster.look(scope, fresh=fresh)
+        rule = self._cluster.rule(scope.rule)
+        if rule is None or rule.rule is None or rule.status is None:
+            return pool
+        probes = {s.ref: s.probe.http for s in rule.rule.serving if s.probe is not None}
+        if rule.status.phase != Phase.RESTORING:
+            if probes:
+                self._probes.forget(scope.rule)
+            return pool
+
+        def seen(target: Target) -> Target:
+            probe = probes.get(target.ref)
+            # Before the pods are ready there is nobody to ask.
+            if probe is None or not target.ready or self._probes.answer(scope.rule, probe):
+                return target
+            return replace(target, ready=0)
+
+        return replace(pool, targets=tuple(seen(target) for target in pool.targets))
+
+    def apply(self, action: Action) -> Outcome:
+        """Carry out one action."""
+        return self._cluster.apply(action)
+
+    def rehearse(self, actions: Sequence[Action]) -> str:
+        """Ask the API server by dry run."""
+        return self._cluster.rehearse(actions)
+
+    def announce(self, decision: Decision) -> None:
+        """Tell a change of phase as a Kubernetes Event."""
+        self._cluster.announce(decision)
