@@ -52,7 +52,7 @@ def test_a_json_line_carries_the_decisions_fields_and_a_traceback(caplog):
     caplog.set_level(logging.INFO)
     LogJournal().append(a_decision(Phase.YIELDING, Reason.WINDOW_OPEN), ())
     try:
-        raise ValueError("odd")
+        int("odd")
     except ValueError:
         logging.getLogger("x").exception("line\nbreak")
 
@@ -60,4 +60,4 @@ def test_a_json_line_carries_the_decisions_fields_and_a_traceback(caplog):
 
     assert (first["rule"], first["after"], first["level"]) == ("b580", "Yielding", "info")
     assert second["message"] == "line\nbreak"
-    assert "ValueError: odd" in second["traceback"]
+    assert "ValueError: invalid literal" in second["traceback"]
