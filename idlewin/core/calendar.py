@@ -2,14 +2,15 @@
 
 The one file of the core that uses pendulum. An instant is turned into local days first, so a
 weekday is never UTC's; where a clock change makes a local time ambiguous or skips it, the
-calendar opens at the later and closes at the earlier instant.
+calendar opens at the later and closes at the earlier instant: what is allowed begins at the later
+one, what is denied at the earlier.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -36,11 +37,14 @@ class Weekly:
     start: int
     end: int
 
-    def on(self, day: date, zone: pendulum.Timezone) -> tuple[Span, ...]:
-        """Its span that starts on a local day, if any."""
+    def on(self, day: date, zone: pendulum.Timezone, *, wide: bool) -> tuple[Span, ...]:
+        """Its span that starts on a local day, if any; wide where the clock leaves a choice."""
         if day.weekday() not in self.days:
             return ()
-        start, end = _instant(day, self.start, zone, 1), _instant(day, self.end, zone, 0)
+        start, end = (
+            _instant(day, minutes, zone, fold)
+            for minutes, fold in ((self.start, not wide), (self.end, wide))
+        )
         return (Span(start, end),) if start < end else ()
 
 
@@ -51,13 +55,13 @@ class Fixed:
     start: datetime
     end: datetime
 
-    def on(self, day: date, zone: pendulum.Timezone) -> tuple[Span, ...]:
+    def on(self, day: date, zone: pendulum.Timezone, *, wide: bool) -> tuple[Span, ...]:
         """Its span, told on the local day on which it starts and on each that it covers."""
         if not self.start.date() <= day <= self.end.date():
             return ()
         ends = [
             _instant(at.date(), at.hour * 60 + at.minute, zone, fold)
-            for at, fold in ((self.start, 1), (self.end, 0))
+            for at, fold in ((self.start, not wide), (self.end, wide))
         ]
         return (Span(ends[0], ends[1]),) if ends[0] < ends[1] else ()
 
@@ -130,13 +134,13 @@ def _open_spans(calendar: Calendar, today: date) -> tuple[Span, ...]:
     tz = zone(calendar.time_zone)
     days = [today + _DAY * n for n in range(-2, HORIZON.days + 1)]
 
-    def spans(texts: tuple[str, ...]) -> list[Span]:
+    def spans(texts: tuple[str, ...], *, wide: bool) -> list[Span]:
         rules = [parse(text) for text in texts]
-        return [span for rule in rules for day in days for span in rule.on(day, tz)]
+        return [span for rule in rules for day in days for span in rule.on(day, tz, wide=wide)]
 
-    always = [Span(_instant(days[0], 0, tz, 1), _instant(days[-1], 0, tz, 0))]
-    allowed = spans(calendar.allow) if calendar.allow else always
-    return without(merged(allowed), spans(calendar.deny))
+    ends = _instant(days[0], 0, tz, later=True), _instant(days[-1], 0, tz, later=False)
+    allowed = spans(calendar.allow, wide=False) if calendar.allow else [Span(*ends)]
+    return without(merged(allowed), spans(calendar.deny, wide=True))
 
 
 def zone(name: str) -> pendulum.Timezone:
@@ -208,9 +212,13 @@ def _minutes(clock: str, whole: str) -> int:
     return hours * 60 + minutes
 
 
-def _instant(day: date, minutes: int, tz: pendulum.Timezone, fold: int) -> datetime:
-    """The instant of a local time; fold 1 is the later one where the clock shows it twice."""
+def _instant(day: date, minutes: int, tz: pendulum.Timezone, later: bool) -> datetime:  # noqa: FBT001
+    """The instant of a local time, in UTC; of two, the later or the earlier.
+
+    Python compares and subtracts times of one zone by the wall clock, as if it never changed.
+    """
     day, minutes = day + _DAY * (minutes // (24 * 60)), minutes % (24 * 60)
-    return pendulum.datetime(
-        day.year, day.month, day.day, minutes // 60, minutes % 60, tz=tz, fold=fold
+    local = pendulum.datetime(
+        day.year, day.month, day.day, minutes // 60, minutes % 60, tz=tz, fold=int(later)
     )
+    return datetime.fromtimestamp(local.timestamp(), UTC)
