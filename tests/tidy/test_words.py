@@ -1,0 +1,45 @@
+"""Reasons explain themselves, and no file names the machine that it was written on."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from idlewin.core.reason import Reason
+from tests.tidy.source import ROOT, tracked
+
+#: Paths of a developer's machine: they hold nowhere else.
+MACHINE = re.compile(r"(?<![\w.$}])/(?:work/(?:main|shared)|root|tmp/labs|home/\w+|Users/\w+)\b")
+#: What a lock file has to name: where packages come from.
+LOCKS = {"uv.lock", "go.sum"}
+
+
+def test_every_reason_is_explained_by_a_sentence_of_its_own() -> None:
+    sentences = [reason.meaning for reason in Reason]
+
+    assert [s for s in sentences if not re.fullmatch(r"[A-Za-z`].{10,}\.", s)] == []
+    assert len(set(sentences)) == len(sentences)
+
+
+def test_every_reason_is_spelled_as_its_name() -> None:
+    assert [r for r in Reason if r.value.lower() != r.name.replace("_", "").lower()] == []
+
+
+def test_no_file_names_a_machine() -> None:
+    wrong = [
+        f"{path.relative_to(ROOT)}: {found[0]}"
+        for path in tracked()
+        if path.name not in LOCKS and path != Path(__file__)
+        for found in [MACHINE.search(_text(path))]
+        if found
+    ]
+
+    assert wrong == []
+
+
+def _text(path: Path) -> str:
+    """What is in a file; nothing where it is no text."""
+    try:
+        return path.read_text()
+    except UnicodeDecodeError:
+        return ""
