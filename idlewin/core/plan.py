@@ -37,7 +37,8 @@ Actions = tuple[Action, ...]
 def plan(s: Situation, phase: Phase) -> Actions:
     """The writes that make the phase's row true. ``s.status`` is that of the phase already."""
     wanted = WANTED[phase]
-    return (*_finalizer(s, phase), *_serving(s, wanted.serving), *_queues(s, wanted.queues))
+    # Queues first: nothing may open between a return and its fence.
+    return (*_finalizer(s, phase), *_queues(s, wanted.queues), *_serving(s, wanted.serving))
 
 
 # -- serving

@@ -120,7 +120,7 @@ def score(
         oracle=sum((_best(gap, delays) for gap in gaps(runs, over)), NOTHING),
         windows=sum(absence.lent for absence in absences),
         on_time=sum(
-            absence.lent and absence.returned and not missed
+            absence.lent and not missed
             for absence, missed in zip(absences, late, strict=True)
         ),
         late_returns=sum(late),

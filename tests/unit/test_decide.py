@@ -1,0 +1,482 @@
+"""Each reason of the machine, from the smallest change of a situation that gives it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from idlewin.core.decide import decide
+from idlewin.core.decision import (
+    Outcome,
+    ReleaseRule,
+    Remember,
+    ReopenLocalQueue,
+    ScaleBack,
+    ScaleToZero,
+    SetActive,
+    SetStopPolicy,
+    StopLocalQueue,
+    Verdict,
+)
+from idlewin.core.lint import Fault, Refusal
+from idlewin.core.load import Level, Load
+from idlewin.core.phase import TRANSITIONS, Phase
+from idlewin.core.pool import Record, Role, StopPolicy
+from idlewin.core.reason import Reason
+from idlewin.core.rule import Mode, OnReturn
+from idlewin.core.situation import Rehearsal
+from idlewin.core.status import Counters, Owed, OwedQueue
+from tests.builders import (
+    HOUR,
+    MINUTE,
+    NOW,
+    a_batch_pod,
+    a_forecast,
+    a_lowered_target,
+    a_pool,
+    a_queue,
+    a_rule,
+    a_serving_pod,
+    a_situation,
+    a_status,
+    a_target,
+    a_window,
+    a_workload,
+    with_rule,
+)
+
+BUSY = Load(level=Level.BUSY, since=NOW, why="waiting is 3, busy above 0")
+UNKNOWN = Load(level=Level.UNKNOWN, since=NOW - MINUTE, why="no answer")
+S, Y, H, R, T = Phase
+
+
+def window(**changes):
+    return a_rule(window=replace(a_rule().window, **changes))
+
+
+def gone(**changes):
+    """A pool in which serving has left."""
+    return a_pool(**{"targets": (a_lowered_target(),), "pods": (), **changes})
+
+
+def away(phase, **changes):
+    """Away from serving for a minute only, so that nothing is overdue."""
+    status = replace(a_status(phase), since=NOW - MINUTE)
+    return a_situation(phase, status=status, **changes)
+
+
+STAYS = [
+    ("a paused rule", a_situation(rule=a_rule(paused=True)), Reason.PAUSED),
+    (
+        "a queue that is not ours",
+        a_situation(refusals=(Refusal(Fault.NOT_ADOPTED, "adopt it"),)),
+        Reason.NOT_ADOPTED,
+    ),
+    (
+        "a leaking queue",
+        a_situation(refusals=(Refusal(Fault.QUOTA_LEAKS, "lends"),)),
+        Reason.RULE_INVALID,
+    ),
+    ("a contested rule", a_situation(status=a_status(contested_by="argocd")), Reason.CONTESTED),
+    (
+        "a queue that a person closed",
+        a_situation(pool=a_pool(queues=(a_queue(stop_writer="kubectl-edit"),))),
+        Reason.QUEUE_CLOSED_BY_OTHER,
+    ),
+    ("a claim", with_rule(a_situation(), wake_until=NOW + MINUTE), Reason.WAKE_CLAIMED),
+    ("users", a_situation(load=BUSY), Reason.LOAD_BUSY),
+    ("unknown demand", a_situation(load=UNKNOWN), Reason.LOAD_UNKNOWN),
+    (
+        "serving that starts",
+        a_situation(pool=a_pool(targets=(a_target(ready=1),))),
+        Reason.SERVING_NOT_READY,
+    ),
+    (
+        "nine idle minutes of ten",
+        a_situation(load=Load(level=Level.IDLE, since=NOW - 9 * MINUTE, why="")),
+        Reason.IDLE_TOO_SHORT,
+    ),
+    (
+        "serving that has just come back",
+        a_situation(status=a_status(since=NOW - MINUTE, counters=Counters(windows=1))),
+        Reason.MIN_SERVING,
+    ),
+    (
+        "a handover that failed a moment ago",
+        a_situation(status=a_status(back_off_until=NOW + MINUTE)),
+        Reason.BACKING_OFF,
+    ),
+    (
+        "a day whose windows are spent",
+        a_situation(status=a_status(counters=Counters(windows_today=8, day="2026-03-04"))),
+        Reason.HANDOVERS_SPENT,
+    ),
+    ("a forecaster without history", a_situation(forecast=a_forecast(ready=False)),
+     Reason.FORECAST_NOT_READY),
+    ("a short forecast", a_situation(forecast=a_forecast(20 * MINUTE)), Reason.WINDOW_TOO_SHORT),
+    (
+        "no work",
+        a_situation(pool=a_pool(queues=(a_queue(), a_queue("resumable")))),
+        Reason.NO_WORK_WAITING,
+    ),
+    (
+        "work that is too long for what is left",
+        a_situation(forecast=a_forecast(31 * MINUTE),
+                    pool=a_pool(queues=(a_queue(workloads=(a_workload(max_runtime=29 * MINUTE),)),))),
+        Reason.NOTHING_FITS,
+    ),
+    (
+        "somebody else's pod on the card",
+        a_situation(pool=a_pool(pods=(a_serving_pod(), a_batch_pod(role=Role.OTHER)))),
+        Reason.CARDS_HELD,
+    ),
+    ("a rule that only observes", a_situation(rule=a_rule(mode=Mode.OBSERVE)), Reason.OBSERVE_ONLY),
+    ("no dry run yet", a_situation(rehearsal=None), Reason.REHEARSAL_DUE),
+    (
+        "a dry run of long ago",
+        a_situation(rehearsal=Rehearsal(at=NOW - 6 * MINUTE)),
+        Reason.REHEARSAL_DUE,
+    ),
+    (
+        "a dry run that was refused",
+        a_situation(rehearsal=Rehearsal(at=NOW, refused="webhook said no")),
+        Reason.REHEARSAL_REFUSED,
+    ),
+    ("a rule that cannot be read", with_rule(a_situation(), rule=None, error="spec.mode"),
+     Reason.RULE_INVALID),
+    (
+        "serving on its way out",
+        away(Y, pool=gone(pods=(a_serving_pod(terminating=True),))),
+        Reason.SERVING_LEAVING,
+    ),
+    (
+        "a stop that Kueue does not show",
+        away(Y, pool=gone(queues=(a_queue(stopped_since=None), a_queue("resumable")))),
+        Reason.QUEUES_NOT_SETTLED,
+    ),
+    (
+        "an open window",
+        away(H, pool=gone(pods=(a_batch_pod(),))),
+        Reason.HARVESTING,
+    ),
+    (
+        "a queue that is not sealed",
+        away(R, pool=gone(queues=(a_queue(stopped_since=None), a_queue("resumable")))),
+        Reason.SEALING,
+    ),
+    ("batch that leaves", away(R, pool=gone(pods=(a_batch_pod(terminating=True),))),
+     Reason.BATCH_LEAVING),
+    (
+        "serving that starts again",
+        a_situation(T, pool=a_pool(targets=(a_target(ready=1),))),
+        Reason.SERVING_STARTING,
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("_", "situation", "reason"), STAYS, ids=[row[0] for row in STAYS])
+def test_stays_and_says_what_stands_in_the_way(_, situation, reason):
+    decision = decide(situation)
+
+    assert (decision.reason, decision.changes_phase) == (reason, False)
+    assert not any(isinstance(a, ScaleToZero) for a in decision.actions)
+
+
+RAISED = a_target(record=Record(rule="b580", uid="t1", replicas=2, epoch=1))
+MOVES = [
+    (S, R, Reason.RECORD_FOUND, a_situation(pool=gone())),
+    (
+        S, R, Reason.OPEN_WITH_BATCH,
+        a_situation(pool=a_pool(
+            queues=(a_queue(stop_policy=StopPolicy.NONE),), pods=(a_batch_pod(),))),
+    ),
+    (S, Y, Reason.WINDOW_OPEN, a_situation()),
+    (Y, H, Reason.SERVING_GONE, away(Y, pool=gone())),
+    (Y, R, Reason.YIELD_OVERDUE, a_situation(Y)),
+    (H, R, Reason.QUEUE_DRY, a_situation(H)),
+    (R, T, Reason.BATCH_GONE, away(R)),
+    (
+        R, T, Reason.DRAIN_OVERDUE,
+        a_situation(R, pool=gone(pods=(a_batch_pod(terminating=True),))),
+    ),
+    (
+        T, R, Reason.BATCH_SEEN,
+        a_situation(T, pool=gone(targets=(a_lowered_target(claims=0),), pods=(a_batch_pod(),))),
+    ),
+    (T, S, Reason.HANDOVER_COMPLETE, a_situation(T, pool=a_pool())),
+]  # fmt: skip
+GIVE_BACKS = [
+    (Reason.RULE_CHANGED, lambda p: away(p, rule=a_rule(mode=Mode.OBSERVE))),
+    (Reason.RULE_CHANGED, lambda p: with_rule(away(p), rule=None, error="broken")),
+    (Reason.RULE_CHANGED, lambda p: with_rule(away(p), deleting=True)),
+    (Reason.RULE_CHANGED, lambda p: away(p, rule=a_rule(batch=replace(
+        a_rule().batch, queues=a_rule().batch.queues[:1])))),
+    (Reason.RULE_CHANGED, lambda p: away(p, pool=gone(queues=(a_queue(),)))),
+    (Reason.PAUSED, lambda p: away(p, rule=a_rule(paused=True))),
+    (Reason.CONTESTED, lambda p: a_situation(p, status=replace(
+        a_status(p), since=NOW - MINUTE, contested_by="argocd"))),
+    (Reason.TARGET_CHANGED, lambda p: away(p, pool=gone(targets=()))),
+    (Reason.TARGET_CHANGED, lambda p: away(p, pool=gone(targets=(a_target(uid="new"),)))),
+    (Reason.CARD_GONE, lambda p: away(p, pool=gone(allocatable=0))),
+    (Reason.SERVING_RAISED, lambda p: away(p, pool=gone(targets=(RAISED,)))),
+    (Reason.WAKE_CLAIMED, lambda p: with_rule(away(p), wake_until=NOW + MINUTE)),
+    (Reason.WAKE_CLAIMED, lambda p: with_rule(away(p), wake_error="'soon' is no instant")),
+    (Reason.DEMAND_RETURNED, lambda p: away(p, load=BUSY)),
+    (Reason.LOAD_UNKNOWN, lambda p: away(p, load=replace(UNKNOWN, since=NOW - 5 * MINUTE))),
+    (Reason.WINDOW_MAX, lambda p: away(p, rule=window(max=62 * MINUTE))),
+    (Reason.RECLAIM_REACHED, lambda p: away(p, forecast=a_forecast(3 * MINUTE))),
+]  # fmt: skip
+MOVES += [(p, R, reason, make(p)) for reason, make in GIVE_BACKS for p in (Y, H)]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "reason", "situation"),
+    MOVES,
+    ids=[f"{b}-{r}-{n}" for n, (b, _, r, _) in enumerate(MOVES)],
+)
+def test_moves_for_its_reason_and_remembers_first(before, after, reason, situation):
+    decision = decide(situation)
+
+    assert (decision.before, decision.after, decision.reason) == (before, after, reason)
+    assert isinstance(decision.actions[0], Remember)
+    assert decision.status.epoch > situation.status.epoch
+
+
+def test_every_row_of_the_table_has_a_case():
+    tried = {(before, after, reason) for before, after, reason, _ in MOVES}
+
+    assert tried == {(row.source, row.target, row.reason) for row in TRANSITIONS}
+
+
+def test_unknown_demand_gives_back_only_after_stale_after():
+    situation = away(H, load=UNKNOWN, pool=gone(pods=(a_batch_pod(),)))
+
+    decision = decide(situation)
+
+    assert decision.reason is Reason.HARVESTING
+    assert decision.revisit_at <= NOW + 4 * MINUTE
+
+
+def test_a_phase_of_a_newer_version_is_given_back():
+    situation = a_situation(H, status=replace(a_status(H), phase="Dreaming"))
+
+    decision = decide(situation)
+
+    assert (decision.after, decision.reason) == (R, Reason.UNKNOWN_PHASE)
+
+
+def test_the_record_carries_what_was_remembered_and_not_a_fresh_value():
+    situation = away(Y, pool=a_pool(targets=(a_target(replicas=7, ready=7),)))
+    status = replace(a_status(Y), since=NOW - MINUTE, window=a_window(
+        targets=(replace(a_window().targets[0], lowered=False),)))  # fmt: skip
+
+    decision = decide(with_rule(situation, status=status))
+
+    assert decision.reason is Reason.TARGET_CHANGED
+    assert not any(isinstance(a, ScaleToZero) for a in decision.actions)
+
+
+def test_serving_comes_back_at_what_was_remembered():
+    decision = decide(a_situation(T))
+
+    assert ScaleBack(a_target().ref, "t1", 2, "b580") in decision.actions
+
+
+def test_a_target_that_was_at_zero_before_us_is_never_raised():
+    target = replace(a_window().targets[0], replicas=0, lowered=False)
+    status = a_status(T, window=a_window(targets=(target,)))
+
+    decision = decide(
+        a_situation(T, status=status, pool=gone(targets=(a_target(replicas=0, ready=0),)))
+    )
+
+    assert decision.reason is Reason.HANDOVER_COMPLETE
+    assert not any(isinstance(a, ScaleBack) for a in decision.actions)
+
+
+def test_a_status_that_is_lost_is_made_good_by_the_annotation():
+    situation = with_rule(a_situation(pool=gone()), status=None)
+
+    decision = decide(situation)
+
+    assert decision.reason is Reason.RECORD_FOUND
+    assert decision.status.window.targets[0].replicas == 2
+
+
+def test_a_lost_status_does_not_fall_behind_the_epoch_of_its_queues():
+    queues = (a_queue(epoch=41, stop_policy=StopPolicy.NONE), a_queue("resumable"))
+    situation = with_rule(a_situation(pool=gone(queues=queues)), status=None)
+
+    assert decide(situation).status.epoch == 42
+
+
+def test_a_refused_stop_is_answered_by_the_local_queues_and_by_pods_that_agreed():
+    queue = a_queue("resumable", stop_policy=StopPolicy.NONE, stopped_since=None,
+                    workloads=(a_workload(queue="resumable", admitted=True),))  # fmt: skip
+    pool = gone(queues=(a_queue(), queue), pods=(a_batch_pod(),))
+    no = Outcome(SetStopPolicy("resumable", "q-resumable", StopPolicy.HOLD_AND_DRAIN, 1, "b580"),
+                 Verdict.REFUSED)  # fmt: skip
+
+    kinds = [type(a).__name__ for a in decide(away(R, pool=pool, refused=(no,))).actions]
+
+    assert {"StopLocalQueue", "EvictPod"} <= set(kinds)
+    assert kinds[0] == "Remember"
+
+
+def test_work_without_a_contract_is_held_and_not_drained():
+    works = (
+        a_workload("good", "resumable", admitted=True),
+        a_workload("bad", "resumable", admitted=True, contract=False),
+    )
+    queue = a_queue("resumable", stop_policy=StopPolicy.NONE, workloads=works)
+
+    actions = decide(away(R, pool=gone(queues=(a_queue(), queue)))).actions
+
+    stops = [a.policy for a in actions if isinstance(a, SetStopPolicy) and a.queue == "resumable"]
+    assert stops == [StopPolicy.HOLD]
+    assert [a.name for a in actions if isinstance(a, SetActive)] == ["good"]
+
+
+def test_a_wait_queue_is_held_by_its_local_queues_and_never_drained():
+    queue = a_queue(stop_policy=StopPolicy.NONE, stopped_since=None,
+                    workloads=(a_workload(admitted=True, admitted_at=NOW),))  # fmt: skip
+
+    situation = a_situation(R, pool=gone(queues=(queue,), pods=(a_batch_pod(),)))
+    actions = decide(situation).actions
+
+    policies = {a.policy for a in actions if isinstance(a, StopLocalQueue | SetStopPolicy)}
+    assert policies == {StopPolicy.HOLD}
+
+
+def test_evict_drains_work_without_a_contract_because_the_rule_says_so():
+    batch = replace(a_rule().batch, on_return=OnReturn.EVICT)
+    queue = a_queue(stop_policy=StopPolicy.NONE, workloads=(a_workload(admitted=True),))
+    status = replace(a_status(R), since=NOW, window=a_window(on_return=OnReturn.EVICT))
+
+    decision = decide(
+        a_situation(R, rule=a_rule(batch=batch), status=status, pool=gone(queues=(queue,)))
+    )
+
+    stops = [a for a in decision.actions if isinstance(a, SetStopPolicy)]
+    assert stops[0].policy is StopPolicy.HOLD_AND_DRAIN
+
+
+def test_drain_overdue_counts_from_the_last_agreed_bound():
+    work = a_workload(admitted=True, admitted_at=NOW - 10 * MINUTE)
+    pool = gone(queues=(a_queue(workloads=(work,)), a_queue("resumable")), pods=(a_batch_pod(),))
+
+    decision = decide(a_situation(R, pool=pool))
+
+    assert decision.reason is Reason.BATCH_LEAVING
+    assert decision.after is R
+
+
+def test_device_node_serving_does_not_come_back_beside_batch_however_late():
+    target = replace(a_window().targets[0], claims=0)
+    status = a_status(R, window=a_window(targets=(target,)))
+    pool = gone(targets=(a_lowered_target(claims=0),), pods=(a_batch_pod(terminating=True),))
+
+    decision = decide(a_situation(R, status=status, pool=pool))
+
+    assert decision.after is R
+
+
+@pytest.mark.parametrize("left", [20 * MINUTE, 3 * HOUR])
+def test_a_queue_is_open_only_while_its_work_ends_in_time(left):
+    situation = away(H, forecast=a_forecast(left), pool=gone(pods=(a_batch_pod(),)))
+
+    actions = decide(situation).actions
+
+    opened = {a.queue for a in actions if isinstance(a, SetStopPolicy) and a.policy == "None"}
+    assert opened == ({"short", "resumable"} if left > HOUR else {"resumable"})
+
+
+def test_a_person_who_closes_a_queue_in_a_window_keeps_it_closed():
+    queues = (a_queue(stop_writer="kubectl-edit"), a_queue("resumable"))
+    situation = away(H, pool=gone(queues=queues, pods=(a_batch_pod(),)))
+
+    actions = decide(situation).actions
+
+    assert [a.queue for a in actions if isinstance(a, SetStopPolicy)] == ["resumable"]
+
+
+def test_an_opening_by_somebody_else_is_corrected_three_times_and_then_contested():
+    queue = a_queue(stop_policy=StopPolicy.NONE, stop_writer="argocd", workloads=())
+    pool = a_pool(queues=(queue, a_queue("resumable")))
+    statuses = [a_status(counters=Counters(corrections=n)) for n in range(4)]
+
+    decisions = [decide(a_situation(status=status, pool=pool)) for status in statuses]
+
+    writes = [any(isinstance(a, SetStopPolicy) for a in d.actions) for d in decisions]
+    assert writes == [True, True, True, False]
+    assert decisions[3].status.contested_by == "argocd"
+    assert "argocd" in decisions[3].alarms[0]
+
+
+def test_resume_ends_a_contest():
+    status = a_status(contested_by="argocd", counters=Counters(corrections=4))
+
+    decision = decide(with_rule(a_situation(status=status), resume_at=NOW - MINUTE))
+
+    assert decision.reason is Reason.WINDOW_OPEN
+    assert decision.status.contested_by == ""
+
+
+def test_nothing_is_written_while_paused():
+    queue = a_queue(stop_policy=StopPolicy.NONE)
+    pool = a_pool(queues=(queue,))
+
+    actions = decide(a_situation(rule=a_rule(paused=True), pool=pool)).actions
+
+    assert [type(a) for a in actions] == [Remember]
+
+
+def test_a_local_queue_is_reopened_only_after_its_cluster_queue_is_seen_stopped():
+    owed = OwedQueue(namespace="batch", name="lq-short", uid="l-short", cluster_queue="short",
+                     was="None", wrote="Hold", at=NOW - HOUR)  # fmt: skip
+    status = a_status(owed=Owed(local_queues=(owed,)))
+
+    def reopened(stopped_since):
+        pool = a_pool(queues=(a_queue(stopped_since=stopped_since), a_queue("resumable")))
+        actions = decide(a_situation(status=status, pool=pool)).actions
+        return any(isinstance(a, ReopenLocalQueue) for a in actions)
+
+    assert (reopened(None), reopened(NOW - HOUR)) == (False, True)
+
+
+def test_a_rule_being_deleted_is_let_go_once_everything_is_back():
+    away_still = with_rule(a_situation(T), deleting=True)
+    back = with_rule(a_situation(), deleting=True)
+
+    def released(situation):
+        return any(isinstance(a, ReleaseRule) for a in decide(situation).actions)
+
+    assert (released(away_still), released(back)) == (False, True)
+
+
+def test_a_late_return_is_counted():
+    window_ = a_window(give_back="DemandReturned", restoring_since=NOW - MINUTE)
+    status = a_status(T, window=window_)
+
+    decision = decide(a_situation(T, status=status, pool=a_pool()))
+
+    assert decision.status.counters.late_returns == 1
+    assert decision.status.lead_times[0].seconds == (60,)
+
+
+def test_the_same_situation_gives_no_second_write():
+    first = decide(a_situation(rule=a_rule(mode=Mode.OBSERVE)))
+
+    again = decide(a_situation(rule=a_rule(mode=Mode.OBSERVE), status=first.status))
+
+    assert again.actions == ()
+
+
+def test_the_wait_ends_when_the_first_fact_turns_by_time_alone():
+    load = Load(level=Level.IDLE, since=NOW - 9 * MINUTE, why="")
+
+    decision = decide(a_situation(load=load))
+
+    assert decision.revisit_at == NOW + timedelta(minutes=1)
