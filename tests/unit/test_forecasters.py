@@ -105,7 +105,7 @@ def test_unknown_time_counts_as_demand(method: str) -> None:
 @pytest.mark.parametrize("method", METHODS)
 def test_busy_and_unknown_time_that_overlaps_is_one_run(method: str) -> None:
     runs = office()
-    halves = tuple(Span(run.start + HOUR, run.end) for run in runs)
+    halves = tuple(Span(run.start + HOUR, run.end - HOUR) for run in runs)
 
     assert (
         ask(method, a_history(runs, unknown=halves)).chances == ask(method, a_history(runs)).chances
@@ -138,15 +138,14 @@ def test_persistence_without_history_follows_the_lindy_law() -> None:
 
 
 def test_persistence_is_the_share_of_past_gaps_that_lasted_on() -> None:
-    # Gaps of 1, 2, 3 and 4 hours between five short runs.
-    starts = [MONDAY + hours * HOUR for hours in (0, 1, 3, 6, 10)]
-    runs = tuple(Span(at - MINUTE, at) for at in starts)
-    known = a_history((Span(runs[0].start + 2 * MINUTE, runs[0].end + 2 * MINUTE), *runs[1:]))
+    # Gaps of just 1, 2, 3 and 4 hours.
+    ends = [MONDAY + hours * HOUR for hours in (1, 3, 6, 10, 15)]
+    known = a_history(Span(end - HOUR if n else end - MINUTE, end) for n, end in enumerate(ends))
 
     found = ask("persistence", known, idle_for=90 * MINUTE)
 
-    # Of three gaps of 90 minutes or more one lasted 90 minutes on, up to 3 hours: 4 hours did.
-    assert found.chance(90 * MINUTE) == pytest.approx((1 + 0.5) / (3 + 1))
+    # Three of them lasted 90 minutes, of which two lasted 90 more; the law says one in two.
+    assert found.chance(90 * MINUTE) == pytest.approx((2 + 0.5) / (3 + 1))
     assert found.rests_on.startswith("3 of 4 past gaps")
 
 
@@ -187,22 +186,38 @@ def test_seasonal_tells_weekends_from_weekdays() -> None:
     assert saturday.chance(12 * HOUR) > 0.7
 
 
-def test_seasonal_follows_the_zone_over_a_clock_change() -> None:
+@pytest.mark.parametrize("day", [28, 29])
+def test_seasonal_follows_the_zone_over_a_clock_change(day: int) -> None:
     spring = datetime(2026, 3, 16, tzinfo=VIENNA)
-    starts = [spring + n * DAY + 8 * HOUR for n in range(12)]
+    starts = [spring + n * DAY + 8 * HOUR for n in range(day - 15)]
     runs = tuple(Span(at.astimezone(UTC), at.astimezone(UTC) + 10 * HOUR) for at in starts)
-    covers = Span(spring.astimezone(UTC), datetime(2026, 3, 29, 21, tzinfo=UTC))
+    covers = Span(spring.astimezone(UTC), datetime(2026, 3, day, 21, tzinfo=UTC))
     known, now = History(covers=covers, busy=runs), covers.end
 
     ahead = {
-        name: forecaster("seasonal", local=local).forecast(known, now, now - 30 * HOUR)
+        name: forecaster("seasonal", local=local).forecast(known, now, runs[-1].end)
         for name, local in (("vienna", vienna), ("utc", utc))
     }
 
-    # The clock went forward that Sunday: 08:00 in Vienna is 06:00 UTC now, no longer 07:00.
-    before = datetime(2026, 3, 30, 6, 30, tzinfo=UTC) - now
+    # The clock goes forward on the 29th: 08:00 in Vienna is 06:00 UTC then, no longer 07:00.
+    before = datetime(2026, 3, day + 1, 6, 30, tzinfo=UTC) - now
     assert ahead["vienna"].chance(before) < 0.2
     assert ahead["utc"].chance(before) > 0.7
+
+
+def test_seasonal_trusts_a_quiet_night_less_on_a_card_with_restless_days() -> None:
+    visits = tuple(
+        Span(run.start + n * HOUR, run.start + n * HOUR + 5 * MINUTE)
+        for run in office()
+        for n in range(10)
+    )
+    now = MONDAY + 14 * DAY + HOUR
+
+    calm, restless = (
+        ask("seasonal", a_history(runs), now=now, idle_for=60 * HOUR) for runs in (office(), visits)
+    )
+
+    assert restless.chance(2 * HOUR) < 0.95 < calm.chance(2 * HOUR)
 
 
 def test_seasonal_believes_long_idleness_more_than_a_pause() -> None:
