@@ -41,15 +41,21 @@ def furnish(world: World, setup: Setup) -> None:
         add_target(world, setup.name, serving.ref, setup.servers.get(serving.ref, Server()))
     for spec in rule.batch.queues:
         add_queue(objects, setup.name, spec.cluster_queue, rule.cards.count, setup.local_queues)
+    add_rule(world, setup)
+
+
+def add_rule(world: World, setup: Setup) -> SimRule:
+    """The IdleRule as it is first written."""
     stored = SimRule(
         name=setup.name,
-        uid=objects.uid(),
+        uid=world.objects.uid(),
         pool=setup.name,
-        rule=rule,
+        rule=setup.rule,
         created_at=world.clock.now(),
     )
-    objects.rules[setup.name] = stored
-    objects.touch(stored)
+    world.objects.rules[setup.name] = stored
+    world.objects.touch(stored)
+    return stored
 
 
 def _node(objects: Objects, pool: str, rule: Rule) -> None:
@@ -79,7 +85,6 @@ def add_target(world: World, pool: str, ref: Ref, server: Server) -> Deployment:
         start_up=server.start_up,
         inside_kueue=server.inside_kueue,
         owner_wants=server.replicas,
-        owner_wrote_at=world.clock.now(),
     )
     world.objects.deployments[ref] = target
     world.objects.touch(target)

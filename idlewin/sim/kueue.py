@@ -31,6 +31,8 @@ class Kueue:
         self.up = True
         self.on_evict: list[Callable[[Work, str], None]] = []
         """Told of each eviction and its cause."""
+        self.on_up: list[Callable[[bool], None]] = []
+        """Told when it goes down, or is back."""
         self.on_admit: list[Callable[[Work], None]] = []
         jobs.finished = self.finish
 
@@ -59,6 +61,8 @@ class Kueue:
     def go_down(self) -> None:
         """Its process is gone, and its webhooks refuse."""
         self.up = False
+        for told in self.on_up:
+            told(False)  # noqa: FBT003
         self._jobs.kueue_is_up(False)  # noqa: FBT003
 
     def come_back(self) -> None:
@@ -76,6 +80,8 @@ class Kueue:
             else:
                 self._reconcile(work, "ClusterQueueStopped")
         self._jobs.kueue_is_up(True)  # noqa: FBT003
+        for told in self.on_up:
+            told(True)  # noqa: FBT003
 
     def _see(self, queue: SimQueue) -> None:
         if not self.up or self.objects.queues.get(queue.name) is not queue:

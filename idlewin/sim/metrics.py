@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from idlewin.core.load import History, Reading
 from idlewin.core.rule import Demand as DemandSpec, Ref, Rule
@@ -28,6 +28,8 @@ class SimMetrics:
     ) -> None:
         self._clock, self._has_pod = clock, has_pod
         self.demand = dict(demand)
+        self.known_from: datetime | None = None
+        """Nothing is known of before: where a recording begins."""
         self.unknown: tuple[Span, ...] = ()
         """Stretches in which Prometheus answers nothing that can be believed."""
 
@@ -50,10 +52,11 @@ class SimMetrics:
             if not isinstance(spec, str)
         )
 
-    def history(self, rule: Rule, past: timedelta, step: timedelta) -> History:  # noqa: ARG002
+    def history(self, rule: Rule, past: timedelta, step: timedelta) -> History:
         """When any demand of the rule was there; exact, whatever the step."""
         now = self._clock.now()
-        covers = Span(now - past, now)
+        start = max(now - past, self.known_from or now - past)
+        covers = Span(min(start, now - step), now)
         busy = [span for ref in self._refs(rule) for span in self.demand[ref].within(covers)]
         return History(covers=covers, busy=merged(busy), unknown=clipped(self.unknown, covers))
 

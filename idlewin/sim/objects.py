@@ -70,6 +70,7 @@ class Deployment(Stored):
     owner_wants: int = 0
     """What its owner last wrote."""
     owner_wrote_at: datetime | None = None
+    """When its owner last changed it."""
     at_our_zero: bool = False
     """At zero by our write, and untouched since."""
 

@@ -28,10 +28,9 @@ class People:
         target = self._objects.deployments.get(ref)
         if target is None:
             return
-        target.owner_wants, target.owner_wrote_at = replicas, self._world.clock.now()
-        target.at_our_zero = False
-        target.writer = writer
+        target.owner_wants, target.at_our_zero = replicas, False
         if target.replicas != replicas:
+            target.writer, target.owner_wrote_at = writer, self._world.clock.now()
             target.generation += 1
             target.replicas = replicas
             self._world.serving.changed(target)

@@ -20,6 +20,8 @@ from idlewin.core.pool import Pool, Scope
 from idlewin.core.reason import Reason
 from idlewin.core.rule import Ref, Rule
 from idlewin.core.status import Status
+from idlewin.core.window import Span
+from idlewin.ports import LookError
 from idlewin.sim.backlog import Backlog, JobKind
 from idlewin.sim.chronicle import Chronicle
 from idlewin.sim.clock import Timeline, Timer
@@ -97,6 +99,7 @@ class World:
         self.jobs = Jobs(self.objects, self.clock, self.nodes, Random(f"{seed} jobs"))
         self.kueue = Kueue(self.objects, self.clock, self.jobs, Random(f"{seed} kueue"))
         self.serving = Serving(self.objects, self.clock, self.nodes, Random(f"{seed} serving"))
+        self.kueue.on_up.append(self.serving.kueue_is_up)
         self.backlog = Backlog(self.objects, self.clock, self.kueue, Random(f"{seed} backlog"))
         self._writes = Writes(self.clock, self.kueue, self.serving, self.nodes)
         self.cluster = SimCluster(self.objects, self._writes)
@@ -131,6 +134,7 @@ class World:
     def start_controller(self) -> None:
         """A new process, which remembers nothing, holds the lease and looks at everything."""
         if self._make is not None:
+            self.lease.mine = False
             self.lease = SimLease()
             self.cluster = self.cluster.anew()
             self.controller = self._make(self, self.lease)
@@ -145,6 +149,21 @@ class World:
     def wake(self, name: str, within: float = 0.2) -> None:
         """Something of a pool changed: it is looked at soon."""
         self._look_at(name, self.clock.now() + timedelta(seconds=self.random.uniform(0, within)))
+
+    def blind(self, length: timedelta) -> None:
+        """Demand cannot be told for so long, from now on."""
+        now = self.clock.now()
+        self.metrics.blind(Span(now, now + length))
+        for at in (now, now + length):
+            self.clock.at(at, self._wake_all)
+
+    def users_come(self, setup: Setup, length: timedelta) -> None:
+        """Demand that nobody foresaw, from now on."""
+        now = self.clock.now()
+        for ref in setup.demand:
+            self.metrics.demand[ref] = self.metrics.demand[ref].also([Span(now, now + length)])
+        self.wake(setup.name, self.reads_every)
+        self._watch_demand(setup)
 
     def run(
         self,
@@ -183,6 +202,9 @@ class World:
             self.stop_controller()
             self.clock.after(self.random.uniform(1, 20), self.start_controller)
             return
+        except LookError:
+            self.wake(name, 5.0)
+            return
         if decision is not None:
             for told in self.on_cycle:
                 told(name, decision)
@@ -197,6 +219,10 @@ class World:
     def _has_pod(self, ref: Ref) -> bool:
         target = self.objects.deployments.get(ref)
         return target is not None and any(pod.running for pod in self.objects.pods_of(target))
+
+    def _wake_all(self) -> None:
+        for name in self.cluster.names():
+            self.wake(name, self.reads_every)
 
     def _watch_demand(self, setup: Setup) -> None:
         """Demand that shows or ends is seen at the next reading."""

@@ -1,0 +1,348 @@
+"""The promises, checked after every write and every cycle. Nothing here knows of a fault's cause.
+
+What is compared is what the world really is, not what the controller believes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from idlewin.core.decision import (
+    Action,
+    Decision,
+    EvictPod,
+    Outcome,
+    Remember,
+    ScaleBack,
+    ScaleToZero,
+    SetActive,
+    SetStopPolicy,
+    Verdict,
+)
+from idlewin.core.phase import Phase
+from idlewin.core.pool import MANAGER, Pool, Scope, StopPolicy
+from idlewin.core.rule import Contract, Mode, OnReturn
+from idlewin.core.status import Status
+from idlewin.sim.objects import Deployment, SimRule, Work
+from idlewin.sim.world import World
+
+LENT = (Phase.YIELDING, Phase.HARVESTING)
+PAST_BOUND = timedelta(seconds=30)
+
+
+class Violation(BaseException):
+    """A promise is broken. Not an Exception: no code under test may catch it."""
+
+
+@dataclass(slots=True)
+class Truth:
+    """What a look could have shown at the time: who exists and who is on the cards."""
+
+    at: datetime
+    serving: frozenset[str] = frozenset()
+    batch: frozenset[str] = frozenset()
+    works: frozenset[str] = frozenset()
+    paused: bool = False
+
+
+@dataclass(slots=True)
+class Before:
+    """An object as it was before a write."""
+
+    replicas: int = 0
+    at_our_zero: bool = False
+    wrote_at: datetime | None = None
+    policy: StopPolicy = StopPolicy.HOLD
+    writer: str = MANAGER
+    epoch: int | None = None
+    status: Status = field(default_factory=Status)
+
+
+class Checks:
+    """Watches a world; raises Violation at the first broken promise."""
+
+    def __init__(self, world: World) -> None:
+        self.world, self.objects = world, world.objects
+        self.truths: dict[str, Truth] = {}
+        self.before = Before()
+        self.lagging = False
+        self.injected = 0
+        self.truth_at_start: dict[str, list[str]] = {}
+        self.lost: set[str] = set()
+        """Rules whose records were taken from both places: nothing can be promised of those."""
+        self.faults = lambda: 0
+        self.writes = 0
+        world.cluster.witnesses.append(self)
+        world.kueue.on_evict.append(self.evicted)
+        world.on_cycle.append(self.cycle)
+
+    # -- what is seen
+
+    def looked(self, scope: Scope, pool: Pool, *, fresh: bool) -> None:
+        self.truths[scope.rule] = self._truth(scope.rule)
+
+    def _truth(self, rule: str) -> Truth:
+        pods = [p for p in self.objects.pods.values() if p.pool == rule and p.node is not None]
+        stored = self.objects.rules.get(rule)
+        return Truth(
+            at=self.world.clock.now(),
+            serving=frozenset(p.uid for p in pods if isinstance(p.owner, Deployment)),
+            batch=frozenset(
+                p.uid for p in pods if isinstance(p.owner, Work) and p.node and not p.node.dead
+            ),
+            works=frozenset(w.uid for w in self.objects.works.values() if w.pool == rule),
+            paused=bool(stored and stored.rule and stored.rule.paused),
+        )
+
+    # -- after every write
+
+    def writing(self, action: Action) -> None:
+        match action:
+            case ScaleToZero(target=ref) | ScaleBack(target=ref):
+                if (now := self.objects.deployments.get(ref)) is not None:
+                    self.before = Before(now.replicas, now.at_our_zero, now.owner_wrote_at)
+            case SetStopPolicy(queue=name):
+                if (queue := self.objects.queues.get(name)) is not None:
+                    self.before = Before(
+                        policy=queue.stop_policy,
+                        writer=queue.writer,
+                        wrote_at=queue.wrote_at,
+                        epoch=queue.epoch,
+                    )
+            case Remember(rule=name):
+                self.before = Before(status=self._status(name))
+            case SetActive(namespace=space, name=name, active=False):
+                if (work := self.objects.works.get((space, name))) is not None and work.admitted:
+                    self._may_evict(work, "SetActive")
+            case EvictPod(pod=seen):
+                pod = self.objects.pods.get(seen.uid)
+                if pod and isinstance(pod.owner, Work) and not pod.terminating:
+                    self._may_evict(pod.owner, "EvictPod")
+
+    def wrote(self, outcome: Outcome) -> None:
+        if outcome.verdict is not Verdict.DONE:
+            return
+        self.writes += 1
+        match outcome.action:
+            case ScaleToZero() as action if self.before.replicas > 0:
+                self._lowered(action)
+            case ScaleBack() as action:
+                self._restored(action)
+            case SetStopPolicy(policy=StopPolicy.NONE) as action:
+                if self.before.policy is not StopPolicy.NONE:
+                    self._opened(action)
+            case Remember() as action:
+                self._remembered(action)
+        self._records()
+
+    def _lowered(self, action: ScaleToZero) -> None:
+        target = self.objects.deployments[action.target]
+        window = self._status(action.rule).window
+        entry = next((t for t in window.targets if t.uid == target.uid), None) if window else None
+        held = target.record
+        self._must(entry is not None, "P1", f"{target.ref} lowered, not on record in the status")
+        self._must(
+            entry and entry.replicas == self.before.replicas == target.owner_wants,
+            "P1",
+            f"{target.ref} was {self.before.replicas}, on record is {entry and entry.replicas}",
+        )
+        self._must(
+            held and held.replicas == self.before.replicas and held.uid == target.uid,
+            "P1",
+            f"{target.ref} lowered without the record on it: {held}",
+        )
+        changed = self.before.wrote_at
+        self._must(
+            window and (changed is None or changed <= window.opened_at),
+            "P6",
+            f"{target.ref} was raised by its owner at {changed}, and lowered again",
+        )
+        self._must(not self.truths[action.rule].paused, "P6", "lowered while paused")
+
+    def _restored(self, action: ScaleBack) -> None:
+        target = self.objects.deployments[action.target]
+        self._must(
+            self.before.at_our_zero, "P6", f"{target.ref} was raised, but not from a zero of ours"
+        )
+        self._must(
+            action.replicas == target.owner_wants,
+            "P1",
+            f"{target.ref} restored to {action.replicas}, its owner had {target.owner_wants}",
+        )
+        if target.claims == 0:
+            seen = self.truths[target.pool].batch & self._truth(target.pool).batch
+            self._must(not seen, "P2", f"{target.ref} raised beside batch pods {sorted(seen)}")
+
+    def _opened(self, action: SetStopPolicy) -> None:
+        pool = self.objects.queues[action.queue].pool
+        seen = self.truths[pool].serving & self._truth(pool).serving
+        self._must(not seen, "P2", f"{action.queue} opened beside serving pods {sorted(seen)}")
+        phase = self._status(pool).phase
+        self._must(phase == Phase.HARVESTING, "P2", f"{action.queue} opened in {phase}")
+        stored = self.objects.rules.get(pool)
+        resumed = stored.resume_at if stored else None
+        closed = self.before.wrote_at
+        by_person = self.before.writer != MANAGER and closed is not None
+        self._must(
+            not by_person or (resumed is not None and closed is not None and resumed >= closed),
+            "P6",
+            f"{action.queue} opened, which {self.before.writer} had closed at {closed}",
+        )
+
+    def _remembered(self, action: Remember) -> None:
+        before, after = self.before.status.phase, action.status.phase
+        if (before, after) != (Phase.SERVING, Phase.YIELDING):
+            return
+        now = self.world.clock.now()
+        blind = self.world.metrics.blind_since()
+        self._must(blind is None, "P5", "a window opened while demand could not be told")
+        busy = [ref for ref, demand in self.world.metrics.demand.items() if demand.at(now)]
+        mine = [ref for ref in busy if self.objects.deployments[ref].pool == action.rule
+                ] if all(r in self.objects.deployments for r in busy) else []  # fmt: skip
+        self._must(not mine, "P5", f"a window opened on demand of {mine}")
+
+    def _records(self) -> None:
+        """Whatever is at our zero is on record, and is not left so."""
+        for target in self.objects.deployments.values():
+            if not target.at_our_zero or target.pool in self.lost:
+                continue
+            status = self._status(target.pool)
+            entries = status.window.targets if status.window else ()
+            kept = [t.replicas for t in entries if t.uid == target.uid]
+            kept += [target.record.replicas] if target.record else []
+            self._must(kept, "P1", f"{target.ref} is at our zero and on no record")
+            self._must(
+                all(number == target.owner_wants for number in kept),
+                "P1",
+                f"{target.ref} is on record as {kept}, its owner had {target.owner_wants}",
+            )
+
+    # -- evictions
+
+    def evicted(self, work: Work, cause: str) -> None:
+        queue = self.objects.queues.get(work.cluster_queue)
+        local = self.objects.local_queue_of(work)
+        ours = (cause == "ClusterQueueStopped" and queue and queue.writer == MANAGER) or (
+            cause == "LocalQueueStopped" and local.writer == MANAGER
+        )
+        if ours:
+            self._may_evict(work, cause)
+
+    def _may_evict(self, work: Work, cause: str) -> None:
+        stored = self.objects.rules.get(work.pool)
+        status = self._status(work.pool)
+        window = status.window
+        spec = next(
+            (q.spec for q in window.queues if q.spec.cluster_queue == work.cluster_queue), None
+        ) if window else None  # fmt: skip
+        evict = window.on_return if window else (
+            stored.rule.batch.on_return if stored and stored.rule else OnReturn.WAIT
+        )  # fmt: skip
+        agreed = work.contract and spec is not None and spec.contract is Contract.CHECKPOINT
+        agreed = agreed and work.grace >= spec.grace
+        bound = work.admitted_at + work.max_runtime - work.used if (
+            work.admitted_at and work.max_runtime
+        ) else None  # fmt: skip
+        past = bound is not None and self.world.clock.now() >= bound + PAST_BOUND
+        seen = work.uid in self.truths[work.pool].works if work.pool in self.truths else True
+        self._must(
+            agreed
+            or past
+            or evict is OnReturn.EVICT
+            or not seen
+            or (window is None and work.contract),
+            "P4",
+            f"{work.name} of {work.cluster_queue} evicted by {cause}; it never agreed to that",
+        )
+
+    # -- every cycle
+
+    def cycle(self, name: str, decision: Decision | None) -> None:
+        if decision is None:
+            self.lagging = self.world.cluster.interference.lagging()
+            self.injected = self.faults()
+            self.truth_at_start[name] = self._must_give_back(name)
+            self.truths[name] = self._truth(name)
+            self.started_at = self.world.clock.now()
+            return
+        clean = not self.lagging and self.injected == self.faults()
+        if not clean or self.started_at != self.world.clock.now():
+            return
+        stored = self.objects.rules.get(name)
+        phase = self._status(name).phase
+        if self.truth_at_start.get(name) and stored:
+            why = ", ".join(self.truth_at_start[name])
+            self._must(phase not in LENT, "P3", f"still {phase}, though {why}")
+        self._kept_open(name)
+
+    def _must_give_back(self, name: str) -> list[str]:
+        stored, now = self.objects.rules.get(name), self.world.clock.now()
+        if stored is None or self._status(name).phase not in LENT:
+            return []
+        rule = stored.rule
+        refs = [serving.ref for serving in rule.serving] if rule else []
+        demand = self.world.metrics.demand
+        blind = self.world.metrics.blind_since()
+        causes = {
+            "demand is there": not blind and any(ref in demand and demand[ref].at(now) for ref in refs),
+            "a claim is in force": stored.wake_until is not None and stored.wake_until > now,
+            "it is paused": bool(rule and rule.paused),
+            "it is being deleted": stored.deleting,
+            "it only observes": bool(rule and rule.mode is Mode.OBSERVE),
+            "it cannot be read": rule is None,
+            # The controller may have begun its count at the first look after demand went dark.
+            "demand is unknown": bool(
+                blind and rule
+                and now - blind.start >= rule.stale_after + timedelta(seconds=self.world.reads_every + 30)
+            ),
+        }  # fmt: skip
+        return [cause for cause, holds in causes.items() if holds]
+
+    def _kept_open(self, name: str) -> None:
+        """With serving on its cards no queue of a window may stay open, where it can be closed."""
+        window = self._status(name).window
+        if window is None or not self.world.kueue.up or not self.truths[name].serving:
+            return
+        if not self.truths[name].serving & self._truth(name).serving:
+            return
+        for entry in window.queues:
+            queue = self.objects.queues.get(entry.spec.cluster_queue)
+            if queue and queue.uid == entry.uid and not queue.terminating:
+                self._must(
+                    queue.stop_policy is not StopPolicy.NONE,
+                    "P2",
+                    f"{queue.name} stays open beside a serving pod",
+                )
+
+    # -- at the end
+
+    def came_back(self, name: str) -> None:
+        """Faults are over and time has passed: everything is back with its owner."""
+        stored = self.objects.rules.get(name)
+        if stored is not None:
+            status = self._status(name)
+            self._must(
+                status.phase == Phase.SERVING,
+                "P3",
+                f"is {status.phase} ({status.reason}), not Serving",
+            )
+        for target in self.objects.deployments.values():
+            if target.pool != name or name in self.lost:
+                continue
+            ready = sum(pod.ready for pod in self.objects.pods_of(target))
+            wanted = target.owner_wants
+            self._must(
+                target.replicas == wanted and ready >= wanted,
+                "P3",
+                f"{target.ref} has {target.replicas} replicas, {ready} ready; its owner wants {wanted}",
+            )
+            self._must(target.record is None, "P3", f"{target.ref} still carries our record")
+
+    def _status(self, name: str) -> Status:
+        stored: SimRule | None = self.objects.rules.get(name)
+        return (stored.status if stored else None) or Status()
+
+    def _must(self, holds: object, promise: str, text: str) -> None:
+        if not holds:
+            raise Violation(f"{promise} at {self.world.clock.now():%d %H:%M:%S.%f}: {text}")

@@ -1,0 +1,170 @@
+"""Many worlds, each from a seed: every promise is checked in each, and every row must fire.
+
+Run as ``python -m tests.simulation.swarm --seeds 200``; one world again by ``--seed 17``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from datetime import timedelta
+from random import Random
+
+from idlewin.controller import Controller, Ports
+from idlewin.core.explain import explain
+from idlewin.core.phase import TRANSITIONS, Phase, Row
+from idlewin.sim.faults import Trouble
+from idlewin.sim.world import SimLease, SpinningError, World
+from tests.simulation.checks import Checks, Violation
+from tests.simulation.guess import Guess
+from tests.simulation.scenario import HOURS, Cast, Story, draw
+from tests.simulation.scenery import START
+
+#: Each row of the transition table must fire at least so often in a run.
+LEAST = 20
+#: After faults stop, everything is back within the longest bound, drainTimeout, a start-up, and
+#: the retries of the slowest parts.
+SLACK = timedelta(minutes=6)
+
+
+@dataclass(slots=True)
+class Result:
+    """What became of one world."""
+
+    seed: int
+    rows: Counter[Row] = field(default_factory=Counter)
+    writes: int = 0
+    cycles: int = 0
+    failure: str = ""
+    last: list[str] = field(default_factory=list)
+    """The last decisions in words, and what was done to the world."""
+
+
+def controller(world: World, lease: SimLease) -> Controller:
+    """The shipped controller in a simulated world."""
+    return Controller(
+        Ports(
+            clock=world.clock,
+            metrics=world.metrics,
+            cluster=world.cluster,
+            journal=world.chronicle,
+            lease=lease,
+            forecaster=lambda rule: Guess(world, rule),
+        )
+    )
+
+
+def play(seed: int) -> Result:
+    """One world from its seed to the end."""
+    cast, result = draw(seed), Result(seed)
+    world = World(seed=seed, start=START, setups=[cast.setup], controller=controller)
+    trouble = Trouble(world, Random(f"{seed} trouble"), cast.rates)
+    world.cluster.interference = trouble
+    checks = Checks(world)
+    checks.faults = lambda: trouble.injected
+    story = Story(world, cast, trouble)
+    try:
+        world.run(START + timedelta(hours=HOURS))
+        story.end()
+        _everybody_is_back(world, cast, checks)
+    except (Violation, SpinningError) as broken:
+        result.failure = str(broken)
+        result.last = _words(world, cast.setup.name) + story.told[-12:]
+    except Exception as error:  # noqa: BLE001 - a crash of the controller is a finding too
+        result.failure = f"{type(error).__name__}: {error}"
+        result.last = _words(world, cast.setup.name) + story.told[-12:]
+        import traceback
+
+        result.last += traceback.format_exc().splitlines()[-8:]
+    changes = world.chronicle.changes
+    result.rows.update(Row(change.before, change.after, change.reason) for change in changes)
+    result.writes, result.cycles = checks.writes, world.chronicle.cycles
+    return result
+
+
+def _everybody_is_back(world: World, cast: Cast, checks: Checks) -> None:
+    rule = cast.setup.rule
+    bounds = [queue.max_runtime or timedelta() for queue in rule.batch.queues]
+    graces = [queue.grace for queue in rule.batch.queues]
+    start_up = max(server.start_up[0] for server in cast.setup.servers.values())
+    wait = max(*bounds, *graces) + rule.batch.drain_timeout + SLACK
+    wait += timedelta(seconds=start_up * 2.5)
+    world.users_come(cast.setup, wait * 2)
+    world.run(world.clock.now() + wait)
+    checks.came_back(cast.setup.name)
+
+
+def _words(world: World, name: str) -> list[str]:
+    kept = list(world.chronicle.decisions.get(name, ()))
+    shown = [
+        explain(decision)
+        + "".join(f"\n    {type(o.action).__name__}: {o.verdict} {o.message}" for o in outcomes)
+        for decision, outcomes in kept
+    ]
+    return shown[-10:]
+
+
+def missing(rows: Counter[Row]) -> list[str]:
+    """Rows that fired too seldom."""
+    return [
+        f"{row.source} -> {row.target} for {row.reason}: {rows[row]} times"
+        for row in TRANSITIONS
+        if rows[row] < LEAST
+    ]
+
+
+def report(result: Result) -> str:
+    """A failure, what led to it, and how to see it again."""
+    last = "\n".join(result.last)
+    again = f"python -m tests.simulation.swarm --seed {result.seed}"
+    return f"seed {result.seed}: {result.failure}\n{last}\nagain: {again}\n"
+
+
+def run(seeds: Iterable[int], jobs: int = 1) -> list[Result]:
+    """All worlds of some seeds."""
+    if jobs == 1:
+        return [play(seed) for seed in seeds]
+    with ProcessPoolExecutor(jobs) as pool:
+        return list(pool.map(play, seeds, chunksize=4))
+
+
+def main() -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation.swarm", description=__doc__)
+    parser.add_argument("--seeds", type=int, default=200, help="how many worlds")
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--seed", type=int, help="one world only")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    asked = parser.parse_args()
+    seeds = (
+        [asked.seed] if asked.seed is not None else range(asked.first, asked.first + asked.seeds)
+    )
+    print(f"seeds {seeds[0]} to {seeds[-1]}", flush=True)
+    began = time.process_time()
+    results = run(seeds, asked.jobs)
+    rows: Counter[Row] = sum((result.rows for result in results), Counter())
+    failed = [result for result in results if result.failure]
+    for result in failed[:5]:
+        print(report(result))
+    for row in TRANSITIONS:
+        print(f"{rows[row]:6}  {Phase(row.source):<11} {Phase(row.target):<11} {row.reason}")
+    cycles, writes = (sum(getattr(r, what) for r in results) for what in ("cycles", "writes"))
+    took = time.process_time() - began
+    print(
+        f"{len(results)} worlds, {cycles} cycles, {writes} writes, {took:.0f} s; {len(failed)} failed"
+    )
+    causes = Counter(result.failure.split(" at ")[0].split(":")[0] for result in failed)
+    print(dict(causes), "seeds", [result.seed for result in failed][:30])
+    short = missing(rows) if asked.seed is None else []
+    for line in short:
+        print(f"too seldom: {line}")
+    return int(bool(failed or short))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
