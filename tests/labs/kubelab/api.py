@@ -99,7 +99,9 @@ class Api:
     def apply(self, thing: dict[str, Any]) -> Any:
         """Server-side apply of one object of any kind, found by the API server's discovery."""
         path = f"{self._collection(thing)}/{thing['metadata']['name']}"
-        return self.patch(f"{path}?fieldManager=kubelab&force=true", thing, "apply")
+        return self.patch(
+            f"{path}?fieldManager=kubelab&force=true&fieldValidation=Strict", thing, "apply"
+        )
 
     def list(self, path: str, **selectors: str) -> list[dict[str, Any]]:
         query = urllib.parse.urlencode(selectors)
