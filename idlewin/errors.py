@@ -47,6 +47,24 @@ class Problem:
         return f"{self.field}: {self.message}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What is to be said of a place in a file."""
+
+    file: str
+    line: int
+    field: str
+    message: str
+    rule: str = ""
+    warning: bool = False
+
+    def __str__(self) -> str:
+        where = f"{self.file}:{self.line}" if self.line else self.file
+        return (
+            f"{where}: {self.field}: {self.message}" if self.field else f"{where}: {self.message}"
+        )
+
+
 class RuleError(IdlewinError):
     """A rule cannot be read: change the rule."""
 

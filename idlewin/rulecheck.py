@@ -13,8 +13,8 @@ from dataclasses import replace
 from idlewin.catalogue import problems as source_problems
 from idlewin.core.rule import Cards, Rule
 from idlewin.core.text import format_duration
-from idlewin.errors import Problem
-from idlewin.rulefile import Document, Finding, RuleFiles
+from idlewin.errors import Finding, Problem
+from idlewin.rulefile import Document, RuleFiles
 from idlewin.wording import nearest, spelled
 
 Path = tuple[str | int, ...]

@@ -22,29 +22,11 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from idlewin.codec import read_rule
 from idlewin.core.pool import RuleObject
 from idlewin.core.rule import KIND, Rule
-from idlewin.errors import Problem, RuleError
+from idlewin.errors import Finding, Problem, RuleError
 from idlewin.rulehead import head_problems, name_of
 from idlewin.wording import shown, spelled
 
 _YAML_1_1_BOOL = frozenset({"y", "n", "yes", "no", "on", "off"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """What is to be said of a place in a file."""
-
-    file: str
-    line: int
-    field: str
-    message: str
-    rule: str = ""
-    warning: bool = False
-
-    def __str__(self) -> str:
-        where = f"{self.file}:{self.line}" if self.line else self.file
-        return (
-            f"{where}: {self.field}: {self.message}" if self.field else f"{where}: {self.message}"
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,7 +152,7 @@ def _read_file(path: Path) -> RuleFiles:
             unreadable.append(_of_file(path, f"cannot be read: {error}", offset + 1))
         else:
             if root is not None:
-                documents.append(_document(str(path), offset, root))
+                documents.append(_document(str(path), offset, root, _first_line(part)))
     if not documents and not unreadable:
         unreadable.append(_of_file(path, "is empty; write a rule, or take the file away"))
     return RuleFiles(documents=tuple(documents), unreadable=tuple(unreadable))
@@ -213,12 +195,18 @@ def _syntax(path: Path, offset: int, part: str, error: YAMLError) -> Finding:
     return _of_file(path, said, offset + at + 1)
 
 
-def _document(file: str, offset: int, root: Any) -> Document:
+def _first_line(part: str) -> int:
+    """The line, from 1, on which a document says something."""
+    said = re.compile(r"\s*(---)?\s*(#|$)")
+    return next((n for n, line in enumerate(part.splitlines(), 1) if not said.match(line)), 1)
+
+
+def _document(file: str, offset: int, root: Any, first: int) -> Document:
+    line = offset + first
     if not isinstance(root, CommentedMap):
         message = f"{shown(_plain(root))} is no {KIND}; write apiVersion, kind, metadata and spec"
-        finding = Finding(file=file, line=offset + 1, field="", message=message)
-        return Document(file=file, line=offset + 1, object=_object("", None), findings=(finding,))
-    line = offset + root.lc.line + 1
+        finding = Finding(file=file, line=line, field="", message=message)
+        return Document(file=file, line=line, object=_object("", None), findings=(finding,))
     try:
         plain = _plain(root)
     except RecursionError:

@@ -14,9 +14,9 @@ from typing import Annotated
 
 import typer
 
-from idlewin.errors import Exit, UsageError
+from idlewin.errors import Exit, Finding, UsageError
 from idlewin.rulecheck import checked
-from idlewin.rulefile import Document, Finding, RuleFiles, read_files
+from idlewin.rulefile import Document, RuleFiles, read_files
 
 
 class Output(StrEnum):
