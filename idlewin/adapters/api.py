@@ -18,7 +18,7 @@ from urllib.parse import urlencode
 
 from kubernetes import client, config
 from kubernetes.config.config_exception import ConfigException
-from urllib3.exceptions import HTTPError
+from urllib3.exceptions import HTTPError, ReadTimeoutError
 
 from idlewin import __version__
 from idlewin.core.pool import MANAGER
@@ -69,6 +69,10 @@ class ApiError(Exception):
         return self.status == 409
 
 
+class SilenceError(ApiError):
+    """Nothing came for longer than a living connection is silent."""
+
+
 class Stream:
     """A running watch: its events as they come. Closing it from another thread ends it."""
 
@@ -81,6 +85,8 @@ class Stream:
             for chunk in self._response.stream(65536):
                 *lines, left = (left + chunk).split(b"\n")
                 yield from (json.loads(line) for line in lines if line)
+        except ReadTimeoutError:
+            raise SilenceError(0, "the watch is silent; its connection may be dead") from None
         except (HTTPError, OSError, ValueError) as error:
             raise ApiError(0, f"the watch broke: {type(error).__name__}: {error}") from None
 

@@ -15,7 +15,7 @@ from threading import Event, Thread
 from time import monotonic
 from typing import Any, Protocol
 
-from idlewin.adapters.api import ApiError
+from idlewin.adapters.api import ApiError, SilenceError
 from idlewin.adapters.store import Store, key_of, version_of
 
 Json = dict[str, Any]
@@ -52,8 +52,8 @@ class Timing:
 
     lasts: timedelta = timedelta(minutes=8)
     """A watch ends by itself after this, up to a quarter earlier."""
-    silence: timedelta = timedelta(seconds=150)
-    """Nothing at all for so long: the connection is dead. The server speaks about once a minute."""
+    silence: timedelta = timedelta(seconds=100)
+    """Nothing at all for so long: connect anew. The server speaks about once a minute."""
     first_retry: timedelta = timedelta(milliseconds=500)
     """After a failure; doubled with each in a row, jittered."""
     longest_retry: timedelta = timedelta(seconds=30)
@@ -68,6 +68,7 @@ class Counts:
 
     lists: int = 0
     watches: int = 0
+    silences: int = 0
     failures: int = 0
 
 
@@ -96,15 +97,19 @@ class Reflector:
         """Begin to list and watch."""
         self._thread.start()
 
-    def stop(self, timeout: timedelta = timedelta(seconds=5)) -> None:
-        """End it, and wait for its thread."""
+    def close(self) -> None:
+        """Begin to end it."""
         self._stopping.set()
-        # A watch that began between the two lines is closed by the next round.
-        while self._thread.is_alive() and timeout > timedelta():
-            if watching := self._watching:
-                watching.close()
+        if watching := self._watching:
+            watching.close()
+
+    def join(self, timeout: timedelta = timedelta(seconds=5)) -> None:
+        """Wait for the end of its thread."""
+        end = monotonic() + timeout.total_seconds()
+        # A watch that had just begun when the end was asked for is closed by a later round.
+        while self._thread.is_alive() and monotonic() < end:
+            self.close()
             self._thread.join(0.1)
-            timeout -= timedelta(seconds=0.1)
 
     @property
     def in_touch(self) -> bool:
@@ -116,11 +121,15 @@ class Reflector:
     def _run(self) -> None:
         while not self._stopping.is_set():
             try:
-                if not self._version:
-                    self._list()
+                if not self._version and not self._list():
+                    self._stopping.wait(self._timing.longest_retry.total_seconds())
+                    continue
                 self._watch()
+            except SilenceError:
+                # No failure yet: a quiet path looks the same. A dead one fails to be reached.
+                self.counts.silences += 1
             except ApiError as error:
-                if error.status == 410:
+                if error.status in (404, 410):
                     self._version = ""
                 self._failed(str(error))
             except Exception as error:
@@ -129,13 +138,20 @@ class Reflector:
                 self._version = ""
                 self._failed(f"{type(error).__name__}: {error}")
 
-    def _list(self) -> None:
+    def _list(self) -> bool:
+        """Whether there is such a kind; where not, it is known that nothing of it exists."""
         self.counts.lists += 1
-        items, version = self._source.listed(self.path)
-        self._store.replace(items, version)
-        self._version = version
+        try:
+            items, self._version = self._source.listed(self.path)
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            self._store.clear()
+        else:
+            self._store.replace(items, self._version)
         self._lost_since = None
         self.synced.set()
+        return bool(self._version)
 
     def _watch(self) -> None:
         self.counts.watches += 1

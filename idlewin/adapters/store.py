@@ -6,8 +6,7 @@ by the next look, whatever the watch is at. Nothing here asks the API server.
 
 from __future__ import annotations
 
-import logging
-from collections import defaultdict
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from threading import RLock
 from typing import Any
@@ -17,7 +16,8 @@ Key = tuple[str, str]
 #: Called with ADDED, MODIFIED or DELETED, and the object; for DELETED, as it last was.
 Handler = Callable[[str, Json], None]
 
-log = logging.getLogger(__name__)
+#: So many deleted objects are known as deleted: a late answer about one must not revive it.
+_GRAVES = 2000
 
 
 def key_of(stored: Json) -> Key:
@@ -47,6 +47,7 @@ class Store:
             name: defaultdict(set) for name in self._index_of
         }
         self._handlers: list[Handler] = []
+        self._deleted: OrderedDict[str, None] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._objects)
@@ -76,16 +77,22 @@ class Store:
             old = self._objects.get(key)
             if old is not None and version_of(old) >= version_of(raw):
                 return
+            if raw["metadata"]["uid"] in self._deleted:
+                return
             self._put(key, old, trimmed)
         self._tell(old, trimmed)
 
-    def remove(self, key: Key, version: int | None = None) -> None:
+    def remove(self, key: Key, version: int | None = None, *, deleted: bool = True) -> None:
         """Drop an object; with a version, unless what is there is newer."""
         with self._lock:
             old = self._objects.get(key)
             if old is None or (version is not None and version_of(old) > version):
                 return
             self._put(key, old, None)
+            if deleted:
+                self._deleted[old["metadata"]["uid"]] = None
+                if len(self._deleted) > _GRAVES:
+                    self._deleted.popitem(last=False)
         self._tell(old, None)
 
     def replace(
@@ -102,7 +109,13 @@ class Store:
             self.upsert(raw)
         for stored in known:
             if key_of(stored) not in there:
-                self.remove(key_of(stored), int(version))
+                # What a selection lacks may have left the selection only.
+                self.remove(key_of(stored), int(version), deleted=among is None)
+
+    def clear(self) -> None:
+        """Drop everything: there is no such kind of object."""
+        for stored in self.all():
+            self.remove(key_of(stored))
 
     def _put(self, key: Key, old: Json | None, new: Json | None) -> None:
         for name, values_of in self._index_of.items():

@@ -1,0 +1,255 @@
+"""What Kueue's objects say (v1beta2), trimmed and then told in the core's words.
+
+Pure functions over ClusterQueues, Cohorts, LocalQueues and Workloads. Which of them count for a
+rule is look.py's; facts behind the odd lines were measured on Kueue 0.18.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+from idlewin.adapters.fields import (
+    annotation,
+    claims,
+    condition,
+    holds,
+    labels_of,
+    last_writer,
+    maybe_instant,
+    picked,
+    trim_pod_spec,
+    trimmed,
+    whole,
+)
+from idlewin.core.pool import ADOPTED_BY, EPOCH, LocalQueue, Queue, StopPolicy, Workload
+
+Json = dict[str, Any]
+
+GROUP = "/apis/kueue.x-k8s.io/v1beta2"
+#: On a Job's pod template, or the Workload itself: its work agreed to the checkpoint contract.
+CONTRACT = "idlewin.dev/contract"
+CHECKPOINT = "Checkpoint"
+#: On a ClusterQueue: a policy in the cluster ends what runs longer than maxRuntime.
+BOUND_ENFORCED = "idlewin.dev/max-runtime-enforced"
+#: What a Workload's pods get where their template names no grace.
+_GRACE = 30
+
+
+# -- trimming
+
+
+def trim_queue(raw: Json) -> Json:
+    """A ClusterQueue with its quota, its stop and who wrote that."""
+    spec = picked(raw["spec"], "stopPolicy", "cohortName", "resourceGroups")
+    active = condition(raw, "Active")
+    return trimmed(
+        raw,
+        spec=spec,
+        status={"conditions": [active] if active else []},
+        writer=last_writer(raw, "spec", "stopPolicy"),
+    )
+
+
+def trim_cohort(raw: Json) -> Json:
+    """A Cohort with its quota and its parent."""
+    return trimmed(raw, spec=picked(raw.get("spec"), "parentName", "resourceGroups"))
+
+
+def trim_local_queue(raw: Json) -> Json:
+    """A LocalQueue with its stop; its counts change all the time and are not read."""
+    return trimmed(raw, spec=picked(raw["spec"], "clusterQueue", "stopPolicy"))
+
+
+def trim_workload(raw: Json) -> Json | None:
+    """A Workload that is not finished; a finished one still says Admitted."""
+    if holds(raw, "Finished"):
+        return None
+    spec, status = raw["spec"], raw.get("status") or {}
+    wanted = ("Admitted", "Evicted", "QuotaReserved")
+    return trimmed(
+        raw,
+        spec={
+            **picked(spec, "active", "queueName", "maximumExecutionTimeSeconds"),
+            "podSets": [_trim_pod_set(one) for one in spec.get("podSets") or ()],
+        },
+        status={
+            **picked(status, "accumulatedPastExecutionTimeSeconds"),
+            "admission": picked(status.get("admission"), "clusterQueue"),
+            "conditions": [
+                picked(one, "type", "status", "lastTransitionTime")
+                for one in status.get("conditions") or ()
+                if one["type"] in wanted
+            ],
+        },
+    )
+
+
+def _trim_pod_set(one: Json) -> Json:
+    template = one["template"]
+    meta = template.get("metadata") or {}
+    return {
+        "count": one.get("count", 1),
+        "contract": CHECKPOINT in (_mark(meta, "annotations"), _mark(meta, "labels")),
+        "spec": trim_pod_spec(template["spec"]),
+    }
+
+
+def _mark(meta: Json, kind: str) -> str:
+    return str((meta.get(kind) or {}).get(CONTRACT, ""))
+
+
+# -- queues
+
+
+def policy_of(raw: Json) -> StopPolicy:
+    """The stop policy of a ClusterQueue or LocalQueue; absent is None."""
+    return StopPolicy(raw["spec"].get("stopPolicy") or "None")
+
+
+def epoch_of(raw: Json) -> int | None:
+    """Our epoch on a queue; a text that is no number is as good as none."""
+    text = annotation(raw, EPOCH)
+    return int(text) if text.isdecimal() else None
+
+
+def stopped_since(raw: Json) -> datetime | None:
+    """Since when Kueue shows a ClusterQueue stopped, at its present generation."""
+    active = condition(raw, "Active")
+    if active is None or active["status"] != "False" or active.get("reason") != "Stopped":
+        return None
+    seen = active.get("observedGeneration", 0) >= raw["metadata"].get("generation", 0)
+    return maybe_instant(active.get("lastTransitionTime")) if seen else None
+
+
+def queue_of(
+    raw: Json,
+    local_queues: Iterable[Json],
+    workloads: Iterable[Workload],
+    leaks: Iterable[str],
+) -> Queue:
+    """A ClusterQueue in the core's words."""
+    meta = raw["metadata"]
+    writer, written = raw["writer"]
+    return Queue(
+        name=meta["name"],
+        uid=meta["uid"],
+        resource_version=meta["resourceVersion"],
+        stop_policy=policy_of(raw),
+        stop_writer=writer,
+        stop_written_at=maybe_instant(written),
+        stopped_since=stopped_since(raw),
+        terminating="deletionTimestamp" in meta,
+        adopted_by=annotation(raw, ADOPTED_BY),
+        epoch=epoch_of(raw),
+        local_queues=tuple(local_queue_of(one) for one in local_queues),
+        workloads=tuple(workloads),
+        leaks=tuple(leaks),
+        bound_enforced=annotation(raw, BOUND_ENFORCED) == "true",
+    )
+
+
+def local_queue_of(raw: Json) -> LocalQueue:
+    """A LocalQueue in the core's words."""
+    meta = raw["metadata"]
+    return LocalQueue(
+        namespace=meta["namespace"],
+        name=meta["name"],
+        uid=meta["uid"],
+        stop_policy=policy_of(raw),
+    )
+
+
+# -- workloads
+
+
+def workload_of(raw: Json, cluster_queue: str, resource: str) -> Workload:
+    """A Workload in the core's words; its ClusterQueue is its LocalQueue's until it is admitted."""
+    meta, spec, status = raw["metadata"], raw["spec"], raw["status"]
+    pod_sets = spec["podSets"]
+    admitted = holds(raw, "Admitted")
+    own = CHECKPOINT in (annotation(raw, CONTRACT), labels_of(raw).get(CONTRACT, ""))
+    graces = [one["spec"].get("terminationGracePeriodSeconds", _GRACE) for one in pod_sets]
+    since = (condition(raw, "Admitted") or {}).get("lastTransitionTime") if admitted else None
+    return Workload(
+        namespace=meta["namespace"],
+        name=meta["name"],
+        uid=meta["uid"],
+        cluster_queue=status["admission"].get("clusterQueue", cluster_queue),
+        local_queue=spec.get("queueName", ""),
+        admitted=admitted,
+        active=spec.get("active", True),
+        evicted=holds(raw, "Evicted"),
+        contract=own or (bool(pod_sets) and all(one["contract"] for one in pod_sets)),
+        grace=timedelta(seconds=min(graces, default=_GRACE)),
+        max_runtime=_left(spec, status),
+        admitted_at=maybe_instant(since),
+        claims=sum(one["count"] * claims(one["spec"], resource) for one in pod_sets),
+    )
+
+
+def _left(spec: Json, status: Json) -> timedelta | None:
+    limit = spec.get("maximumExecutionTimeSeconds")
+    if limit is None:
+        return None
+    spent = status.get("accumulatedPastExecutionTimeSeconds") or 0
+    return timedelta(seconds=max(0, limit - spent))
+
+
+# -- quota that can be used past the gate
+
+
+def quotas(raw: Json, resource: str) -> dict[str, Json]:
+    """The quota of a resource on a ClusterQueue or Cohort, by flavor."""
+    return {
+        flavor["name"]: quota
+        for group in raw["spec"].get("resourceGroups") or ()
+        for flavor in group.get("flavors") or ()
+        for quota in flavor.get("resources") or ()
+        if quota["name"] == resource
+    }
+
+
+def leaks(
+    queue: Json, ours: frozenset[str], queues: list[Json], cohorts: list[Json], resource: str
+) -> Iterator[str]:
+    """How a ClusterQueue's quota could be used while it is stopped: a stopped one lends in full."""
+    if not queue["spec"].get("cohortName"):
+        return
+    parents = {c["metadata"]["name"]: c["spec"].get("parentName", "") for c in cohorts}
+    root = _root(queue["spec"]["cohortName"], parents)
+    others = [
+        other
+        for other in queues
+        if other["metadata"]["name"] not in ours
+        and _root(other["spec"].get("cohortName", ""), parents) == root
+    ]
+    name = queue["metadata"]["name"]
+    tree = [c for c in cohorts if _root(c["metadata"]["name"], parents) == root]
+    for flavor, quota in quotas(queue, resource).items():
+        reach = [o["metadata"]["name"] for o in others if flavor in quotas(o, resource)]
+        if not reach:
+            continue
+        who = ", ".join(sorted(reach))
+        if whole(quota.get("nominalQuota", 0)) and whole(quota.get("lendingLimit", 1)):
+            yield (
+                f"ClusterQueue {name} lends its {resource} of flavor {flavor} to {who} while it is "
+                "stopped; set lendingLimit: 0 on it, or take it out of its cohort"
+            )
+        for cohort in tree:
+            pooled = quotas(cohort, resource).get(flavor, {})
+            if whole(pooled.get("nominalQuota", 0)):
+                yield (
+                    f"Cohort {cohort['metadata']['name']} has {resource} of flavor {flavor}, which "
+                    f"{who} can use while ClusterQueue {name} is stopped; make the rule's queues "
+                    "its only members"
+                )
+
+
+def _root(cohort: str, parents: dict[str, str]) -> str:
+    seen = {cohort}
+    while (parent := parents.get(cohort, "")) and parent not in seen:
+        cohort = parent
+        seen.add(cohort)
+    return cohort

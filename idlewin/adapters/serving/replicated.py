@@ -1,0 +1,200 @@
+"""What kinds with ``spec.replicas`` share: their objects, and the patches to zero and back.
+
+Kinds that are stopped in another way (by an annotation, by a pause) do not belong here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from idlewin.adapters.fields import (
+    annotation,
+    claims,
+    controller_of,
+    holds,
+    labels_of,
+    last_writer,
+    picked,
+    selector_text,
+    trim_pod_spec,
+    trimmed,
+)
+from idlewin.codec import read_record, write_record
+from idlewin.core.pool import RECORD, Record, Target
+from idlewin.core.rule import Ref
+
+Json = dict[str, Any]
+
+KEDA = "scaledobject.keda.sh/name"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Around:
+    """What stands around a target and changes what may be done with it."""
+
+    resource: str
+    autoscalers: tuple[Json, ...] = ()
+    """The trimmed HPAs of its namespace."""
+    inside_kueue: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replicated:
+    """A kind with ``spec.replicas`` and a pod template."""
+
+    api_version: str
+    kind: str
+    plural: str
+    pod_owner: str
+    owned: Callable[[Json, Json], bool]
+    """Whether a pod of its namespace, that a ``pod_owner`` controls, is its."""
+    dangers: Callable[[Json], Iterator[str]]
+    """Why this kind must not be lowered, beyond what all kinds share."""
+
+    @property
+    def watch_path(self) -> str:
+        """Where all of the kind are listed."""
+        return f"/apis/{self.api_version}/{self.plural}"
+
+    def path(self, namespace: str, name: str) -> str:
+        """Where one of the kind is."""
+        return f"/apis/{self.api_version}/namespaces/{namespace}/{self.plural}/{name}"
+
+    def trim(self, raw: Json) -> Json:
+        """What is kept of an object."""
+        spec = raw["spec"]
+        template = spec.get("template") or {}
+        return trimmed(
+            raw,
+            spec={
+                **picked(spec, "replicas", "selector", "persistentVolumeClaimRetentionPolicy"),
+                "template": {
+                    "labels": (template.get("metadata") or {}).get("labels") or {},
+                    "spec": trim_pod_spec(template.get("spec") or {}),
+                },
+            },
+            status=picked(raw.get("status"), "readyReplicas"),
+            writer=last_writer(raw, "spec", "replicas"),
+        )
+
+    def read(self, trimmed: Json, around: Around) -> Target:
+        """A trimmed object in the core's words."""
+        meta = trimmed["metadata"]
+        return Target(
+            ref=self._ref(trimmed),
+            uid=meta["uid"],
+            resource_version=meta["resourceVersion"],
+            replicas=self.replicas(trimmed),
+            ready=trimmed["status"].get("readyReplicas", 0),
+            claims=claims(trimmed["spec"]["template"]["spec"], around.resource),
+            record=self.record(trimmed),
+            replicas_writer=trimmed["writer"][0],
+            trouble=tuple(self._trouble(trimmed, around.autoscalers)),
+            inside_kueue=around.inside_kueue,
+        )
+
+    def replicas(self, trimmed: Json) -> int:
+        """What is wanted of it now; absent is 1."""
+        wanted = trimmed["spec"].get("replicas")
+        return 1 if wanted is None else int(wanted)
+
+    def record(self, trimmed: Json) -> Record | None:
+        """Our record on it; one that cannot be read is trouble."""
+        text = annotation(trimmed, RECORD)
+        return read_record(text)[0] if text else None
+
+    def owns(self, trimmed: Json, pod: Json) -> bool:
+        """Whether a pod of the same namespace is its."""
+        owner = controller_of(pod)
+        return owner is not None and owner["kind"] == self.pod_owner and self.owned(trimmed, pod)
+
+    def pod_labels(self, trimmed: Json) -> dict[str, str]:
+        """The labels that its pods will have."""
+        labels: dict[str, str] = trimmed["spec"]["template"]["labels"]
+        return labels
+
+    def pod_selector(self, trimmed: Json) -> str:
+        """A label selector that its pods match, as a query parameter."""
+        return selector_text(trimmed["spec"]["selector"])
+
+    def to_zero(self, record: Record) -> Json:
+        """The patch that lowers it and puts our record on it: one write, so neither is alone."""
+        return {
+            "metadata": {"annotations": {RECORD: write_record(record)}},
+            "spec": {"replicas": 0},
+        }
+
+    def back(self, replicas: int) -> Json:
+        """The patch that brings it back and takes our record off."""
+        return {"metadata": {"annotations": {RECORD: None}}, "spec": {"replicas": replicas}}
+
+    def forget(self) -> Json:
+        """The patch that takes our record off and nothing else."""
+        return {"metadata": {"annotations": {RECORD: None}}}
+
+    def _ref(self, trimmed: Json) -> Ref:
+        meta = trimmed["metadata"]
+        return Ref(
+            api_version=self.api_version,
+            kind=self.kind,
+            namespace=meta["namespace"],
+            name=meta["name"],
+        )
+
+    def _trouble(self, trimmed: Json, autoscalers: tuple[Json, ...]) -> Iterator[str]:
+        what = str(self._ref(trimmed))
+        if owner := controller_of(trimmed):
+            yield (
+                f"{what} is controlled by {owner['kind']} {owner['name']}, which would undo what "
+                "idlewin writes; name that object as the target, if idlewin knows its kind"
+            )
+        if "deletionTimestamp" in trimmed["metadata"]:
+            yield f"{what} is being deleted; take it out of serving"
+        text = annotation(trimmed, RECORD)
+        if text and (why := read_record(text)[1]):
+            yield (
+                f"{what} has a record that cannot be read ({why}); set its replicas by hand, then "
+                f"remove the annotation {RECORD}"
+            )
+        for scaler in autoscalers:
+            if self._scales(scaler, trimmed):
+                yield from _scaler_trouble(what, scaler)
+        yield from self.dangers(trimmed)
+
+    def _scales(self, scaler: Json, trimmed: Json) -> bool:
+        aim = scaler["spec"]["scaleTargetRef"]
+        group = self.api_version.partition("/")[0]
+        return (
+            aim["kind"] == self.kind
+            and aim["name"] == trimmed["metadata"]["name"]
+            and str(aim.get("apiVersion", group)).partition("/")[0] == group
+        )
+
+
+def trim_autoscaler(raw: Json) -> Json:
+    """A HorizontalPodAutoscaler without the metrics that it writes down all the time."""
+    kept = [{"type": "ScaledToZero", "status": "True"}] if holds(raw, "ScaledToZero") else []
+    return trimmed(
+        raw,
+        spec=picked(raw["spec"], "scaleTargetRef", "minReplicas"),
+        status={"conditions": kept},
+    )
+
+
+def _scaler_trouble(what: str, scaler: Json) -> Iterator[str]:
+    name = scaler["metadata"]["name"]
+    owner = controller_of(scaler) or {}
+    if scaled := labels_of(scaler).get(KEDA) or (
+        owner.get("kind") == "ScaledObject" and owner["name"]
+    ):
+        yield (
+            f"{what} is scaled by ScaledObject {scaled}, which raises it again; pause that or "
+            "delete it: KEDA's pause as a kind of serving comes with a later version"
+        )
+    elif scaler["spec"].get("minReplicas") == 0 or holds(scaler, "ScaledToZero"):
+        yield (
+            f"{what} is scaled to zero and back by HPA {name} itself (minReplicas 0); set its "
+            "minReplicas to 1, so that it leaves a target at 0 alone"
+        )

@@ -1,0 +1,144 @@
+"""All that is watched: one store and one reflector a kind, and under what objects are filed.
+
+What the objects mean, and which of them concern a rule, does not belong here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from datetime import timedelta
+from time import monotonic
+from typing import Any
+
+from idlewin.adapters.api import Api
+from idlewin.adapters.fields import annotation, trimmed
+from idlewin.adapters.objects import trim_node, trim_pod, trim_rule
+from idlewin.adapters.queues import (
+    GROUP as KUEUE,
+    trim_cohort,
+    trim_local_queue,
+    trim_queue,
+    trim_workload,
+)
+from idlewin.adapters.reflector import Reflector, Timing
+from idlewin.adapters.serving import KINDS
+from idlewin.adapters.serving.replicated import trim_autoscaler
+from idlewin.adapters.store import Store
+from idlewin.adapters.webhooks import trim_webhooks
+from idlewin.core.pool import ADOPTED_BY, RECORD
+from idlewin.core.rule import API_VERSION
+
+Json = dict[str, Any]
+
+RULES = f"/apis/{API_VERSION}/idlerules"
+PODS = "/api/v1/pods"
+NODES = "/api/v1/nodes"
+QUEUES = f"{KUEUE}/clusterqueues"
+LOCAL_QUEUES = f"{KUEUE}/localqueues"
+WORKLOADS = f"{KUEUE}/workloads"
+_ADMISSION = "/apis/admissionregistration.k8s.io/v1"
+_POD_OWNERS = frozenset(kind.pod_owner for kind in KINDS)
+
+
+class Watched:
+    """The stores, and the reflectors that keep them."""
+
+    def __init__(self, api: Api, timing: Timing | None = None) -> None:
+        self._api, self._timing = api, timing
+        self._reflectors: list[Reflector] = []
+        self.rules = self._add(RULES, trim_rule)
+        self.queues = self._add(QUEUES, trim_queue, rule=_adopted_by)
+        self.cohorts = self._add(f"{KUEUE}/cohorts", trim_cohort)
+        self.local_queues = self._add(LOCAL_QUEUES, trim_local_queue, queue=_queue_of_local)
+        self.workloads = self._add(
+            WORKLOADS, trim_workload, admitted=_admitted_by, local=_local_of_workload
+        )
+        self.serving = {
+            kind.kind: self._add(kind.watch_path, kind.trim, rule=recorded_by) for kind in KINDS
+        }
+        self.autoscalers = self._add(
+            "/apis/autoscaling/v2/horizontalpodautoscalers", trim_autoscaler, namespace=_namespace
+        )
+        self.pods = self._add(
+            PODS, lambda raw: trim_pod(raw, _POD_OWNERS), node=_node, namespace=_namespace
+        )
+        self.nodes = self._add(NODES, trim_node)
+        self.namespaces = self._add("/api/v1/namespaces", trimmed)
+        self.webhooks = tuple(
+            self._add(f"{_ADMISSION}/{kind}webhookconfigurations", trim_webhooks)
+            for kind in ("mutating", "validating")
+        )
+
+    def _add(
+        self,
+        path: str,
+        trim: Callable[[Json], Json | None],
+        **indexes: Callable[[Json], Iterable[str]],
+    ) -> Store:
+        store = Store(trim, indexes)
+        self._reflectors.append(Reflector(self._api, path, store, self._timing))
+        return store
+
+    def start(self) -> None:
+        """Begin to watch."""
+        for reflector in self._reflectors:
+            reflector.start()
+
+    def stop(self) -> None:
+        """End all watches."""
+        for reflector in self._reflectors:
+            reflector.close()
+        for reflector in self._reflectors:
+            reflector.join()
+
+    def wait_synced(self, timeout: timedelta) -> bool:
+        """Whether all kinds were listed once, within a time."""
+        end = monotonic() + timeout.total_seconds()
+        return all(one.synced.wait(max(0, end - monotonic())) for one in self._reflectors)
+
+    def trouble(self, *, synced_only: bool = False) -> tuple[str, ...]:
+        """Kinds that the stores do not show as they are, each with the reason."""
+        return tuple(
+            f"{one.path}: {one.trouble or 'not listed yet'}"
+            for one in self._reflectors
+            if not (one.synced.is_set() if synced_only else one.in_touch)
+        )
+
+    def counts(self) -> Iterator[tuple[str, Any]]:
+        """How often each path was listed and watched, and failed."""
+        return ((one.path, one.counts) for one in self._reflectors)
+
+
+def _namespace(stored: Json) -> Iterable[str]:
+    return (stored["metadata"]["namespace"],)
+
+
+def _node(pod: Json) -> Iterable[str]:
+    return filter(None, (pod["spec"].get("nodeName"),))
+
+
+def _adopted_by(queue: Json) -> Iterable[str]:
+    return filter(None, (annotation(queue, ADOPTED_BY),))
+
+
+def _queue_of_local(local: Json) -> Iterable[str]:
+    return filter(None, (local["spec"].get("clusterQueue"),))
+
+
+def _admitted_by(workload: Json) -> Iterable[str]:
+    return filter(None, (workload["status"]["admission"].get("clusterQueue"),))
+
+
+def _local_of_workload(workload: Json) -> Iterable[str]:
+    return (f"{workload['metadata']['namespace']}/{workload['spec'].get('queueName', '')}",)
+
+
+def recorded_by(target: Json) -> Iterable[str]:
+    """The rule that a record names, even one that cannot be read whole."""
+    try:
+        found = json.loads(annotation(target, RECORD) or "{}")
+    except ValueError:
+        return ()
+    rule = found.get("rule") if isinstance(found, dict) else None
+    return (rule,) if isinstance(rule, str) else ()
