@@ -31,7 +31,7 @@ from idlewin.forecasters.past import (
 #: Less tells weekdays from weekends by a day or none.
 NEEDS = timedelta(days=7)
 #: How many days the prior weighs: nothing that was seen on a few days is certain.
-PRIOR_DAYS = 1.0
+PRIOR_DAYS = 2.0
 #: How many onsets of demand the prior weighs, where idle time is told apart by its length.
 PRIOR_ONSETS = 2.0
 #: Idle for less than these minutes, and than infinity.
@@ -67,18 +67,19 @@ class Seasonal:
 
     def forecast(self, history: History, now: datetime, idle_since: datetime) -> Forecast:
         """A forecast at an instant; not ready before a week of history is there."""
+        since, has = _known(history)
         why = doubt(history, now)
-        if not why and history.covers.length < NEEDS:
-            why = f"needs {days(NEEDS)}, has {days(history.covers.length)}"
+        if not why and has < NEEDS:
+            why = f"needs {days(NEEDS)}, has {days(has)}"
         if why:
             return Forecast(method=self.name, made_at=now, chances=(), rests_on=why, ready=False)
-        fit = self._fit(_whole_hours(history))
+        fit = self._fit(_whole_hours(history, since))
         elapsed = max((now - idle_since) / timedelta(minutes=1), 0.0)
         return Forecast(
             method=self.name,
             made_at=now,
             chances=told(self._chances(fit, minutes(now), elapsed)),
-            rests_on=f"{days(history.covers.length)} of history, {fit.onsets} returns of demand",
+            rests_on=f"{days(has)} of history, returns of demand: {fit.onsets}",
         )
 
     def _chances(self, fit: _Fit, now: float, elapsed: float) -> Minutes:
@@ -106,7 +107,8 @@ class Seasonal:
 
     def _count(self, history: History) -> _Fit:
         past = past_of(history)
-        quarters = np.arange(int(past.start // _QUARTER), int(past.end // _QUARTER))
+        # Demand at the very start may have begun before, so the first quarter tells nothing.
+        quarters = np.arange(int(past.start // _QUARTER) + 1, int(past.end // _QUARTER))
         start = (quarters * _QUARTER).astype(np.float64)
         end = start + _QUARTER
         begun = np.searchsorted(past.busy_from, start, "left")
@@ -161,9 +163,9 @@ def _hazard(idle: Minutes, onset: Minutes, demand: Minutes, looked: Minutes) -> 
     """The rate at which demand comes in a slot, given that the slot begins idle.
 
     Where a slot seldom began idle, the share of days with demand in it stands in; and nowhere is
-    the prior below the card's mean rate.
+    the prior below the card's mean rate, which follows Laplace's rule of succession.
     """
-    mean = (onset.sum() + 1) / (idle.sum() + 1 + PRIOR_DAYS)
+    mean = (onset.sum() + 1) / (idle.sum() + 2)
     idle, onset, demand, looked = (_smooth(counts) for counts in (idle, onset, demand, looked))
     share = (demand + PRIOR_DAYS * mean) / (looked + PRIOR_DAYS)
     prior = np.maximum(share, mean)
@@ -177,9 +179,22 @@ def _smooth(counts: Minutes) -> Minutes:
     return counts + (np.roll(counts, 1, axis=1) + np.roll(counts, -1, axis=1)) / 2
 
 
-def _whole_hours(history: History) -> History:
+def _known(history: History) -> tuple[datetime, timedelta]:
+    """Since when there is a history, and how much of it is known.
+
+    What is unknown at its very beginning was never recorded, as with a young Prometheus.
+    """
+    since, end = history.covers.start, history.covers.end
+    for gap in history.unknown[:1]:
+        if gap.start <= since:
+            since = min(gap.end, end)
+    gaps = (min(gap.end, end) - max(gap.start, since) for gap in history.unknown)
+    return since, end - since - sum((gap for gap in gaps if gap > timedelta()), timedelta())
+
+
+def _whole_hours(history: History, start: datetime) -> History:
     """A history cut to whole hours, so that what is counted stays the same for an hour."""
-    start, end = history.covers.start, history.covers.end
+    end = history.covers.end
     whole = start.replace(minute=0, second=0, microsecond=0)
     covers = Span(
         whole if whole == start else whole + timedelta(hours=1),

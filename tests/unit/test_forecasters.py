@@ -84,7 +84,7 @@ def test_demand_all_the_time_leaves_no_hope_of_idle_time(method: str) -> None:
     found = ask(method, known, idle_for=0 * HOUR)
 
     assert found.chance(30 * MINUTE) < 0.1
-    assert found.idle_until(0.5) == found.made_at
+    assert found.idle_until(0.75) == found.made_at
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -170,11 +170,28 @@ def test_seasonal_needs_a_week_and_says_so() -> None:
     assert found.chance(5 * MINUTE) == 0
 
 
+def test_seasonal_takes_what_was_never_recorded_for_a_shorter_history() -> None:
+    young = (Span(MONDAY, MONDAY + 6 * DAY),)
+    runs = tuple(run for run in office(28) if run.start >= MONDAY + 7 * DAY)
+    whole = History(covers=Span(MONDAY + 6 * DAY, MONDAY + 16 * DAY), busy=runs[:7])
+
+    padded = a_history(runs[:7], days=16, unknown=young)
+
+    assert ask("seasonal", padded) == ask("seasonal", whole)
+    assert ask("seasonal", a_history(runs[:5], days=12.9, unknown=young)).rests_on == (
+        "needs 7 d, has 6.9 d"
+    )
+    assert ask("seasonal", a_history(unknown=(Span(MONDAY, MONDAY + 14 * DAY),))).rests_on == (
+        "needs 7 d, has 0 d"
+    )
+
+
 def test_seasonal_knows_when_the_office_opens() -> None:
     known = a_history(office())
     found = ask("seasonal", known, now=MONDAY + 14 * DAY + HOUR, idle_for=60 * HOUR)
 
     opens = found.made_at + 7 * HOUR
+    assert found.rests_on == "14 d of history, returns of demand: 10"
     assert opens - 45 * MINUTE <= found.idle_until(0.9) <= opens
     assert found.chance(8 * HOUR) < 0.15
 
