@@ -111,7 +111,7 @@ class Controller:
             if rung.after not in GIVING_BACK or not failed or _undone(done, Remember):
                 break
             rung = decide(replace(s, refused=failed))
-            tried = {outcome.action for outcome in outcomes}
+            tried = [outcome.action for outcome in outcomes]
             actions = tuple(action for action in rung.actions if action not in tried)
             if rung.after is not decision.after or not actions:
                 break

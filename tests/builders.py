@@ -102,6 +102,7 @@ def a_queue(name="short", **changes) -> Queue:
         resource_version="20",
         stop_policy=StopPolicy.HOLD,
         stop_writer="idlewin",
+        left=StopPolicy.HOLD,
         stopped_since=NOW - HOUR,
         adopted_by="b580",
         epoch=1,

@@ -23,7 +23,7 @@ from idlewin.adapters.fields import (
     trimmed,
     whole,
 )
-from idlewin.core.pool import ADOPTED_BY, EPOCH, LocalQueue, Queue, StopPolicy, Workload
+from idlewin.core.pool import ADOPTED_BY, EPOCH, LEFT, LocalQueue, Queue, StopPolicy, Workload
 
 Json = dict[str, Any]
 
@@ -123,6 +123,12 @@ def stopped_since(raw: Json) -> datetime | None:
     return maybe_instant(active.get("lastTransitionTime")) if seen else None
 
 
+def left_of(raw: Json) -> StopPolicy | None:
+    """The stop policy that we wrote last; a text that is none is as good as no text."""
+    text = annotation(raw, LEFT)
+    return StopPolicy(text) if text in list(StopPolicy) else None
+
+
 def queue_of(
     raw: Json,
     local_queues: Iterable[Json],
@@ -143,6 +149,7 @@ def queue_of(
         terminating="deletionTimestamp" in meta,
         adopted_by=annotation(raw, ADOPTED_BY),
         epoch=epoch_of(raw),
+        left=left_of(raw),
         local_queues=tuple(local_queue_of(one) for one in local_queues),
         workloads=tuple(workloads),
         leaks=tuple(leaks),

@@ -85,7 +85,7 @@ class ForgetRecord:
 
 @dataclass(frozen=True, slots=True)
 class SetStopPolicy:
-    """Write a ClusterQueue's stopPolicy and our epoch, by resourceVersion.
+    """Write a ClusterQueue's stopPolicy, our epoch, and what we wrote, by resourceVersion.
 
     An opening (``NONE``) reads the queue anew first, and is refused where the epoch on it is newer
     than ours, its UID is another, or somebody else closed it meanwhile.
@@ -94,6 +94,16 @@ class SetStopPolicy:
     queue: str
     uid: str
     policy: StopPolicy
+    epoch: int
+    rule: str
+
+
+@dataclass(frozen=True, slots=True)
+class FenceQueue:
+    """Write our epoch on a ClusterQueue whose stop policy is right, or is a person's, as it is."""
+
+    queue: str
+    uid: str
     epoch: int
     rule: str
 
@@ -156,6 +166,7 @@ Action = (
     | ScaleBack
     | ForgetRecord
     | SetStopPolicy
+    | FenceQueue
     | StopLocalQueue
     | ReopenLocalQueue
     | SetActive

@@ -7,6 +7,7 @@ from idlewin.core.decision import (
     Check,
     Decision,
     EvictPod,
+    FenceQueue,
     ForgetRecord,
     HoldRule,
     ReleaseRule,
@@ -59,6 +60,8 @@ def wish(action: Action) -> str:
             return f"take our record off {target}, which its owner raised"
         case SetStopPolicy(queue, _, policy, epoch):
             return f"set ClusterQueue {queue} to {policy}, epoch {epoch}"
+        case FenceQueue(queue, _, epoch):
+            return f"write epoch {epoch} on ClusterQueue {queue}"
         case StopLocalQueue(queue, cluster, policy):
             return f"set LocalQueue {queue.namespace}/{queue.name} of {cluster} to {policy}"
         case ReopenLocalQueue(namespace, name, was=was):

@@ -14,7 +14,7 @@ from idlewin.core.decision import Check, Checks
 from idlewin.core.forecast import least_chance
 from idlewin.core.lint import CONSENT
 from idlewin.core.load import Level
-from idlewin.core.pool import MANAGER, Queue, Role, StopPolicy, Target, Workload
+from idlewin.core.pool import Queue, Role, StopPolicy, Target, Workload
 from idlewin.core.reason import Reason
 from idlewin.core.rule import Mode, QueueClass, Rule
 from idlewin.core.situation import Situation
@@ -46,8 +46,8 @@ def ours(s: Situation) -> tuple[Queue, ...]:
 
 
 def foreign(queue: Queue) -> bool:
-    """Whether somebody else wrote the stop policy of a queue that was ours before."""
-    return queue.epoch is not None and queue.stop_writer not in ("", MANAGER)
+    """Whether the stop policy is not the one that we wrote last."""
+    return queue.left is not None and queue.stop_policy is not queue.left
 
 
 def closed_by_other(s: Situation, queue: Queue) -> bool:

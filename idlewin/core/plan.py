@@ -13,6 +13,7 @@ from idlewin.core import opening, sealing, timing
 from idlewin.core.decision import (
     Action,
     EvictPod,
+    FenceQueue,
     ForgetRecord,
     HoldRule,
     ReleaseRule,
@@ -148,12 +149,10 @@ def _seal(s: Situation, entry: WindowQueue, queue: Queue) -> Iterator[Action]:
     assert s.window is not None  # noqa: S101 - asked while giving back
     policy = sealing.sealing_policy(entry, queue, s.window)
     fenced = queue.epoch is not None and queue.epoch >= s.window.give_back_epoch
-    if not opening.closed_by_other(s, queue) or queue.stop_policy is StopPolicy.NONE:
-        if queue.stop_policy is not policy or not fenced:
-            yield _stop(s, entry, policy)
+    if queue.stop_policy is not policy and not opening.closed_by_other(s, queue):
+        yield _stop(s, entry, policy)
     elif not fenced:
-        # A person closed it: their value stays, our epoch goes on as the fence.
-        yield _stop(s, entry, queue.stop_policy)
+        yield FenceQueue(queue.name, queue.uid, s.status.epoch, s.object.name)
     if refused(s, queue) or _unseen(s, queue):
         yield from _local_rung(queue, policy)
     elif policy is StopPolicy.HOLD_AND_DRAIN:
@@ -167,7 +166,7 @@ def _seal(s: Situation, entry: WindowQueue, queue: Queue) -> Iterator[Action]:
 def refused(s: Situation, queue: Queue) -> bool:
     """Whether the write to a ClusterQueue did not get through in this cycle."""
     return any(
-        isinstance(outcome.action, SetStopPolicy)
+        isinstance(outcome.action, SetStopPolicy | FenceQueue)
         and outcome.action.queue == queue.name
         and outcome.verdict in (Verdict.REFUSED, Verdict.FAILED)
         for outcome in s.refused

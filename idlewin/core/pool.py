@@ -23,6 +23,8 @@ RECORD = "idlewin.dev/record"
 WAKE_UNTIL = "idlewin.dev/wake-until"
 RESUME = "idlewin.dev/resume"
 BEFORE_US = "idlewin.dev/stop-policy-before"
+#: The stop policy that we wrote last: another value there is somebody else's.
+LEFT = "idlewin.dev/stop-policy"
 FINALIZER = "idlewin.dev/give-back"
 
 
@@ -151,6 +153,8 @@ class Queue:
     adopted_by: str = ""
     epoch: int | None = None
     """The epoch that we wrote on it; None: never ours."""
+    left: StopPolicy | None = None
+    """The stop policy that we wrote last; None: we never wrote one."""
     local_queues: tuple[LocalQueue, ...] = ()
     workloads: tuple[Workload, ...] = ()
     leaks: tuple[str, ...] = ()

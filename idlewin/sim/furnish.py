@@ -40,7 +40,10 @@ def furnish(world: World, setup: Setup) -> None:
     for serving in rule.serving:
         add_target(world, setup.name, serving.ref, setup.servers.get(serving.ref, Server()))
     for spec in rule.batch.queues:
-        add_queue(objects, setup.name, spec.cluster_queue, rule.cards.count, setup.local_queues)
+        queue = add_queue(
+            objects, setup.name, spec.cluster_queue, rule.cards.count, setup.local_queues
+        )
+        world.kueue.queue_written(queue)
     add_rule(world, setup)
 
 

@@ -87,6 +87,8 @@ class SimQueue(Stored):
     generation: int = 1
     adopted_by: str = ""
     epoch: int | None = None
+    left: StopPolicy | None = None
+    """The stop policy that idlewin wrote last."""
     terminating: bool = False
     bound_enforced: bool = True
     leaks: tuple[str, ...] = ()

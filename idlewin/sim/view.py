@@ -82,6 +82,7 @@ def _queue(objects: Objects, queue: SimQueue) -> Queue:
         terminating=queue.terminating,
         adopted_by=queue.adopted_by,
         epoch=queue.epoch,
+        left=queue.left,
         local_queues=tuple(
             LocalQueue(
                 namespace=local.namespace,

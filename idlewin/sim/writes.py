@@ -8,6 +8,7 @@ from typing import Any
 from idlewin.core.decision import (
     Action,
     EvictPod,
+    FenceQueue,
     ForgetRecord,
     HoldRule,
     Outcome,
@@ -44,6 +45,7 @@ class Writes:
             ScaleBack: self._back,
             ForgetRecord: self._forget,
             SetStopPolicy: self._stop_policy,
+            FenceQueue: self._fence,
             StopLocalQueue: self._stop_local,
             ReopenLocalQueue: self._reopen_local,
             SetActive: self._active,
@@ -159,15 +161,27 @@ class Writes:
         newer = queue.epoch is not None and queue.epoch > action.epoch
         if action.policy is StopPolicy.NONE and newer:
             return Outcome(action, Verdict.REFUSED, f"its epoch {queue.epoch} is newer")
-        if queue.stop_policy is action.policy and queue.epoch == action.epoch:
+        asked = (action.policy, action.policy, action.epoch)
+        if (queue.stop_policy, queue.left, queue.epoch) == asked:
             return Outcome(action, Verdict.DONE, "it is so already")
         if queue.stop_policy is not action.policy:
             queue.generation += 1
             queue.stop_policy, queue.writer = action.policy, MANAGER
             queue.wrote_at = self._clock.now()
             self._kueue.queue_written(queue)
-        queue.epoch = action.epoch
+        queue.epoch, queue.left = action.epoch, action.policy
         self._objects.touch(queue)
+        return Outcome(action, Verdict.DONE)
+
+    def _fence(self, action: FenceQueue) -> Outcome:
+        queue = self._objects.queues.get(action.queue)
+        if queue is None or queue.uid != action.uid:
+            return Outcome(action, Verdict.GONE, "404 the queue is not there, or is another")
+        if not self._kueue.up:
+            return Outcome(action, Verdict.REFUSED, WEBHOOK)
+        if queue.epoch is None or queue.epoch < action.epoch:
+            queue.epoch = action.epoch
+            self._objects.touch(queue)
         return Outcome(action, Verdict.DONE)
 
     def _local(self, action: Action, key: tuple[str, str, str], policy: StopPolicy) -> Outcome:

@@ -82,7 +82,7 @@ STAYS = [
     ("a contested rule", a_situation(status=a_status(contested_by="argocd")), Reason.CONTESTED),
     (
         "a queue that a person closed",
-        a_situation(pool=a_pool(queues=(a_queue(stop_writer="kubectl-edit"),))),
+        a_situation(pool=a_pool(queues=(a_queue(stop_policy=StopPolicy.HOLD_AND_DRAIN),))),
         Reason.QUEUE_CLOSED_BY_OTHER,
     ),
     ("a claim", with_rule(a_situation(), wake_until=NOW + MINUTE), Reason.WAKE_CLAIMED),
@@ -394,7 +394,7 @@ def test_a_queue_is_open_only_while_its_work_ends_in_time(left):
 
 
 def test_a_person_who_closes_a_queue_in_a_window_keeps_it_closed():
-    queues = (a_queue(stop_writer="kubectl-edit"), a_queue("resumable"))
+    queues = (a_queue(stop_policy=StopPolicy.HOLD_AND_DRAIN), a_queue("resumable"))
     situation = away(H, pool=gone(queues=queues, pods=(a_batch_pod(),)))
 
     actions = decide(situation).actions
