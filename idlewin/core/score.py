@@ -9,6 +9,7 @@ nobody: nobody knows when it would have ended.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -114,20 +115,17 @@ def score(
         return NO_SCORE
     judged = Span(over.start, runs[-1].end)
     absences = _absences(timeline.phases, judged, over.end)
-    late = [bool(clipped(runs, absence.span)) for absence in absences]
+    met = [_met(runs, absence.span) for absence in absences]
     return Score(
         harvested=total(without(clipped(merged(timeline.batch), judged), runs)),
         oracle=sum((_best(gap, delays) for gap in gaps(runs, over)), NOTHING),
         windows=sum(absence.lent for absence in absences),
         on_time=sum(
-            absence.lent and not missed
-            for absence, missed in zip(absences, late, strict=True)
+            absence.lent and not missed for absence, missed in zip(absences, met, strict=True)
         ),
-        late_returns=sum(late),
+        late_returns=sum(bool(missed) for missed in met),
         handovers=len(absences) + sum(absence.returned for absence in absences),
-        serving_away_while_demand=sum(
-            (total(clipped(runs, absence.span)) for absence in absences), NOTHING
-        ),
+        serving_away_while_demand=sum((total(missed) for missed in met), NOTHING),
     )
 
 
@@ -138,7 +136,7 @@ def late_at(busy: Iterable[Span], timeline: Timeline, over: Span) -> tuple[datet
         return ()
     judged = Span(over.start, runs[-1].end)
     absences = _absences(timeline.phases, judged, over.end)
-    met = (clipped(runs, absence.span) for absence in absences)
+    met = (_met(runs, absence.span) for absence in absences)
     return tuple(found[0].start for found in met if found)
 
 
@@ -219,6 +217,13 @@ def _absences(
     if since is not None:
         found.append(_Absence(Span(since, end), lent, returned=False))
     return [absence for absence in found if clipped((absence.span,), judged)]
+
+
+def _met(runs: Sequence[Span], absence: Span) -> tuple[Span, ...]:
+    """The demand in an absence, of runs that are in order; late if there is any."""
+    first = bisect_right(runs, absence.start, key=lambda run: run.end)
+    last = bisect_left(runs, absence.end, key=lambda run: run.start)
+    return clipped(runs[first:last], absence)
 
 
 def _best(gap: Span, delays: Delays) -> timedelta:
