@@ -40,10 +40,7 @@ def furnish(world: World, setup: Setup) -> None:
     for serving in rule.serving:
         add_target(world, setup.name, serving.ref, setup.servers.get(serving.ref, Server()))
     for spec in rule.batch.queues:
-        queue = add_queue(
-            objects, setup.name, spec.cluster_queue, rule.cards.count, setup.local_queues
-        )
-        world.kueue.queue_written(queue)
+        add_queue(world, setup.name, spec.cluster_queue, setup.local_queues)
     add_rule(world, setup)
 
 
@@ -95,8 +92,10 @@ def add_target(world: World, pool: str, ref: Ref, server: Server) -> Deployment:
     return target
 
 
-def add_queue(objects: Objects, pool: str, name: str, quota: int, local_queues: int) -> SimQueue:
+def add_queue(world: World, pool: str, name: str, local_queues: int) -> SimQueue:
     """A ClusterQueue, adopted and on Hold, with open LocalQueues."""
+    objects = world.objects
+    quota = sum(node.cards for node in objects.nodes.values() if node.pool == pool)
     queue = SimQueue(
         name=name,
         uid=objects.uid(),
@@ -108,6 +107,7 @@ def add_queue(objects: Objects, pool: str, name: str, quota: int, local_queues: 
     )
     objects.queues[name] = queue
     objects.touch(queue)
+    world.kueue.queue_written(queue)
     for number in range(local_queues):
         key = (f"team-{number}", name)
         if key not in objects.local_queues:

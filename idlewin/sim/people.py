@@ -99,10 +99,10 @@ class People:
         del self._objects.queues[queue]
         self._objects.touch(stored)
 
-    def create_queue(self, pool: str, queue: str, quota: int, local_queues: int = 1) -> None:
+    def create_queue(self, pool: str, queue: str, local_queues: int = 1) -> None:
         """A ClusterQueue is made again, adopted and on Hold."""
         if queue not in self._objects.queues:
-            add_queue(self._objects, pool, queue, quota, local_queues)
+            add_queue(self._world, pool, queue, local_queues)
 
     # -- the rule
 

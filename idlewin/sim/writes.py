@@ -61,7 +61,7 @@ class Writes:
     def rehearse(self, actions: Sequence[Action]) -> str:
         """What would be refused of some writes; empty where all would be taken."""
         for action in actions:
-            if isinstance(action, SetStopPolicy) and not self._kueue.up:
+            if isinstance(action, SetStopPolicy | FenceQueue) and not self._kueue.up:
                 return f"ClusterQueue {action.queue}: {WEBHOOK}"
             if isinstance(action, ScaleToZero):
                 target = self._find(action.target, action.uid)

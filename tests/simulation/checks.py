@@ -55,7 +55,7 @@ class Before:
     wrote_at: datetime | None = None
     policy: StopPolicy = StopPolicy.HOLD
     writer: str = MANAGER
-    epoch: int | None = None
+    left: StopPolicy | None = None
     status: Status = field(default_factory=Status)
 
 
@@ -108,7 +108,7 @@ class Checks:
                         policy=queue.stop_policy,
                         writer=queue.writer,
                         wrote_at=queue.wrote_at,
-                        epoch=queue.epoch,
+                        left=queue.left,
                     )
             case Remember(rule=name):
                 self.before = Before(status=self._status(name))
@@ -182,8 +182,8 @@ class Checks:
         self._must(phase == Phase.HARVESTING, "P2", f"{action.queue} opened in {phase}")
         stored = self.objects.rules.get(pool)
         resumed = stored.resume_at if stored else None
-        closed = self.before.wrote_at
-        by_person = self.before.writer != MANAGER and closed is not None
+        closed, left = self.before.wrote_at, self.before.left
+        by_person = left is not None and left is not self.before.policy
         self._must(
             not by_person or (resumed is not None and closed is not None and resumed >= closed),
             "P6",

@@ -393,8 +393,8 @@ def close_local_queue(story: Story) -> None:
 def delete_queue(story: Story) -> None:
     queue = story.queue()
     story.people.delete_queue(queue)
-    count, local_queues = story.cast.setup.rule.cards.count, story.cast.setup.local_queues
-    story.later(30, 600, lambda: story.people.create_queue(story.name, queue, count, local_queues))
+    local_queues = story.cast.setup.local_queues
+    story.later(30, 600, lambda: story.people.create_queue(story.name, queue, local_queues))
 
 
 # -- what: machines

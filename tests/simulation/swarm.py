@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+import traceback
 from collections import Counter
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
@@ -16,7 +17,7 @@ from datetime import timedelta
 from random import Random
 
 from idlewin.controller import Controller, Ports
-from idlewin.core.explain import explain
+from idlewin.core.explain import explain, headline, wish
 from idlewin.core.phase import TRANSITIONS, Phase, Row
 from idlewin.sim.faults import Trouble
 from idlewin.sim.world import SimLease, SpinningError, World
@@ -75,11 +76,9 @@ def play(seed: int) -> Result:
     except (Violation, SpinningError) as broken:
         result.failure = str(broken)
         result.last = _words(world, cast.setup.name) + story.told[-12:]
-    except Exception as error:  # noqa: BLE001 - a crash of the controller is a finding too
+    except Exception as error:  # noqa: BLE001 - an error of the controller is a finding too
         result.failure = f"{type(error).__name__}: {error}"
         result.last = _words(world, cast.setup.name) + story.told[-12:]
-        import traceback
-
         result.last += traceback.format_exc().splitlines()[-8:]
     changes = world.chronicle.changes
     result.rows.update(Row(change.before, change.after, change.reason) for change in changes)
@@ -100,13 +99,14 @@ def _everybody_is_back(world: World, cast: Cast, checks: Checks) -> None:
 
 
 def _words(world: World, name: str) -> list[str]:
-    kept = list(world.chronicle.decisions.get(name, ()))
-    shown = [
-        explain(decision)
-        + "".join(f"\n    {type(o.action).__name__}: {o.verdict} {o.message}" for o in outcomes)
-        for decision, outcomes in kept
-    ]
-    return shown[-10:]
+    """The last ten decisions, the very last in full, and what became of their writes."""
+    kept = list(world.chronicle.decisions.get(name, ()))[-10:]
+    shown = []
+    for decision, outcomes in kept:
+        told = explain(decision) if decision is kept[-1][0] else headline(decision)
+        writes = (f"    {wish(o.action)}: {o.verdict} {o.message}" for o in outcomes)
+        shown.append("\n".join((told, *writes)))
+    return shown
 
 
 def missing(rows: Counter[Row]) -> list[str]:
