@@ -1,0 +1,137 @@
+"""Writes to Kueue's queues and work, and to batch pods. What is shared is change.py's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from idlewin.adapters.api import Api
+from idlewin.adapters.change import Changes, RefusalError, patiently, same
+from idlewin.adapters.fields import annotation, maybe_instant
+from idlewin.adapters.objects import rule_of
+from idlewin.adapters.queues import GROUP as KUEUE, epoch_of, left_of, policy_of, trim_queue
+from idlewin.adapters.watched import QUEUES, Watched
+from idlewin.core.decision import (
+    EvictPod,
+    FenceQueue,
+    ReopenLocalQueue,
+    SetActive,
+    SetStopPolicy,
+    StopLocalQueue,
+)
+from idlewin.core.pool import ADOPTED_BY, EPOCH, LEFT, StopPolicy
+
+Json = dict[str, Any]
+
+
+class QueueWrites:
+    """What the actions on queues and work write. Raises ApiError and change.py's errors."""
+
+    def __init__(self, api: Api, changes: Changes, stores: Watched) -> None:
+        self._api, self._changes, self._stores = api, changes, stores
+
+    def set_stop_policy(self, action: SetStopPolicy) -> Json:
+        """The stop policy, our epoch, and what we wrote."""
+
+        def patch(raw: Json) -> Json | None:
+            if action.policy is StopPolicy.NONE:
+                self._may_open(raw, action)
+            # A leader that was believed dead must not take the fence down.
+            epoch = max(action.epoch, epoch_of(raw) or 0)
+            is_so = policy_of(raw) is action.policy and left_of(raw) is action.policy
+            if is_so and epoch_of(raw) == epoch:
+                return None
+            return {
+                "metadata": {"annotations": {EPOCH: str(epoch), LEFT: action.policy.value}},
+                "spec": {"stopPolicy": action.policy.value},
+            }
+
+        # Closing goes by what the watch knows and must win; opening by what is there now.
+        key = None if action.policy is StopPolicy.NONE else ("", action.queue)
+        path = f"{QUEUES}/{action.queue}"
+        return self._changes.change(self._stores.queues, path, same(action.uid, patch), key=key)
+
+    def _may_open(self, raw: Json, action: SetStopPolicy) -> None:
+        epoch, owner = epoch_of(raw), annotation(raw, ADOPTED_BY)
+        if "deletionTimestamp" in raw["metadata"]:
+            raise RefusalError(f"ClusterQueue {action.queue} is being deleted")
+        if owner != action.rule:
+            raise RefusalError(f"ClusterQueue {action.queue} is adopted by {owner or 'no rule'}")
+        if epoch is not None and epoch > action.epoch:
+            raise RefusalError(f"ClusterQueue {action.queue} has epoch {epoch}, newer than ours")
+        writer, written = trim_queue(raw)["writer"]
+        closed = policy_of(raw) is not StopPolicy.NONE
+        foreign = left_of(raw) is not None and policy_of(raw) is not left_of(raw)
+        if closed and foreign and not self._resumed(action.rule, written):
+            raise RefusalError(f"ClusterQueue {action.queue} was closed by {writer or 'somebody'}")
+
+    def fence(self, action: FenceQueue) -> Json:
+        """Our epoch alone; a newer one stays."""
+
+        def patch(raw: Json) -> Json | None:
+            if (epoch_of(raw) or 0) >= action.epoch:
+                return None
+            return {"metadata": {"annotations": {EPOCH: str(action.epoch)}}}
+
+        path, key = f"{QUEUES}/{action.queue}", ("", action.queue)
+        return self._changes.change(self._stores.queues, path, same(action.uid, patch), key=key)
+
+    def _resumed(self, rule: str, written: str) -> bool:
+        """Whether a person has said resume after a foreign write."""
+        stored = self._stores.rules.get("", rule)
+        at, then = (rule_of(stored).resume_at if stored else None), maybe_instant(written)
+        return at is not None and (then is None or at >= then)
+
+    def stop_local_queue(self, action: StopLocalQueue) -> Json:
+        """A LocalQueue's stop policy."""
+        local = action.queue
+
+        def patch(raw: Json) -> Json | None:
+            if policy_of(raw) is action.policy:
+                return None
+            return {"spec": {"stopPolicy": action.policy.value}}
+
+        key = (local.namespace, local.name)
+        path, guarded = _path("localqueues", *key), same(local.uid, patch)
+        return self._changes.change(self._stores.local_queues, path, guarded, key=key)
+
+    def reopen_local_queue(self, action: ReopenLocalQueue) -> Json:
+        """Its former value, if it still has what we wrote."""
+
+        def patch(raw: Json) -> Json | None:
+            # Changed since: it is its owner's, and nothing is owed any more.
+            if policy_of(raw).value != action.wrote or action.wrote == action.was:
+                return None
+            return {"spec": {"stopPolicy": action.was or None}}
+
+        path = _path("localqueues", action.namespace, action.name)
+        return self._changes.change(self._stores.local_queues, path, same(action.uid, patch))
+
+    def set_active(self, action: SetActive) -> Json:
+        """A workload's spec.active."""
+
+        def patch(raw: Json) -> Json | None:
+            if raw["spec"].get("active", True) is action.active:
+                return None
+            return {"spec": {"active": action.active}}
+
+        path = _path("workloads", action.namespace, action.name)
+        return self._changes.change(self._stores.workloads, path, same(action.uid, patch))
+
+    def evict(self, action: EvictPod) -> Json:
+        """Eviction, or deletion, of just this pod."""
+        pod = action.pod
+        path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"
+        options = {"preconditions": {"uid": pod.uid}}
+        if action.delete:
+            return patiently(lambda: self._api.delete(path, options))
+        eviction = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"namespace": pod.namespace, "name": pod.name},
+            "deleteOptions": options,
+        }
+        return patiently(lambda: self._api.post(f"{path}/eviction", eviction))
+
+
+def _path(plural: str, namespace: str, name: str) -> str:
+    return f"{KUEUE}/namespaces/{namespace}/{plural}/{name}"

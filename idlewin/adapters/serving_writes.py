@@ -1,0 +1,94 @@
+"""Writes to serving: to zero with our record, back without it. What is shared is change.py's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from idlewin.adapters.change import TRIES, ChangedError, Changes, Patch, RefusalError, same
+from idlewin.adapters.fields import annotation
+from idlewin.adapters.serving import Kind, kind_of
+from idlewin.adapters.store import version_of
+from idlewin.adapters.watched import Watched
+from idlewin.core.decision import ForgetRecord, ScaleBack, ScaleToZero
+from idlewin.core.pool import RECORD, Record
+from idlewin.core.rule import Ref
+
+Json = dict[str, Any]
+
+
+class ServingWrites:
+    """What the actions on targets write. Raises ApiError and change.py's errors."""
+
+    def __init__(self, changes: Changes, stores: Watched) -> None:
+        self._changes, self._stores = changes, stores
+
+    def to_zero(self, action: ScaleToZero) -> Json:
+        """One patch of record and replicas; the target as remembered, or nothing is written."""
+        kind = _kind(action.target)
+        ours = Record(
+            rule=action.rule, uid=action.uid, replicas=action.replicas, epoch=action.epoch
+        )
+
+        def patch(raw: Json) -> Json | None:
+            record = kind.record(raw)
+            if kind.replicas(raw) == 0 and record == ours:
+                return None
+            if record is not None or kind.replicas(raw) != action.replicas:
+                raise ChangedError(
+                    f"{action.target} is not as it was remembered: replicas {kind.replicas(raw)}, "
+                    f"remembered {action.replicas}, record of {record.rule if record else 'none'}"
+                )
+            return kind.to_zero(ours)
+
+        # What the look saw, if it still is what the store has; else it is read again, once.
+        key = (action.target.namespace, action.target.name)
+        seen = self._stores.serving[kind.kind].get(*key)
+        current = seen is not None and str(version_of(seen)) == action.resource_version
+        return self._change_target(action, patch, key=key if current else None, tries=2)
+
+    def back(self, action: ScaleBack) -> Json:
+        """One patch of replicas and record, if the target is still at our zero."""
+        kind = _kind(action.target)
+
+        def patch(raw: Json) -> Json:
+            record = kind.record(raw)
+            if kind.replicas(raw) != 0:
+                raise RefusalError(f"{action.target}: its owner has raised it; that is kept")
+            if record is not None and record.rule != action.rule:
+                raise RefusalError(f"{action.target} carries the record of rule {record.rule}")
+            return kind.back(action.replicas)
+
+        return self._change_target(action, patch)
+
+    def forget(self, action: ForgetRecord) -> Json:
+        """Our record off, if it is ours; replicas are left alone."""
+        kind = _kind(action.target)
+
+        def patch(raw: Json) -> Json | None:
+            record = kind.record(raw)
+            foreign = record is not None and record.rule != action.rule
+            return None if foreign or not annotation(raw, RECORD) else kind.forget()
+
+        return self._change_target(action, patch)
+
+    def _change_target(
+        self,
+        action: ScaleToZero | ScaleBack | ForgetRecord,
+        patch: Patch,
+        *,
+        key: tuple[str, str] | None = None,
+        tries: int = TRIES,
+    ) -> Json:
+        kind = _kind(action.target)
+        path = kind.path(action.target.namespace, action.target.name)
+        guarded = same(action.uid, patch)
+        return self._changes.change(
+            self._stores.serving[kind.kind], path, guarded, key=key, tries=tries
+        )
+
+
+def _kind(ref: Ref) -> Kind:
+    kind = kind_of(ref)
+    if kind is None:
+        raise RefusalError(f"{ref} ({ref.api_version}) is of a kind that idlewin cannot serve")
+    return kind
