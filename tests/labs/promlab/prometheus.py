@@ -87,6 +87,8 @@ class Prometheus:
                 "--storage.tsdb.retention.time=1y",
                 f"--web.listen-address={HOST}:{self._port}",
                 f"--query.lookback-delta={self._lookback}",
+                # Or the first scrape comes five seconds after the start.
+                "--scrape.discovery-reload-interval=100ms",
                 "--log.level=warn",
             ],
         )
