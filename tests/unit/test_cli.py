@@ -1,0 +1,123 @@
+"""The command line as a person meets it: verbs, errors, exit codes, and how soon help is there."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from idlewin.cli import app
+
+ROOT = Path(__file__).parents[2]
+
+
+def idlewin(*arguments):
+    return subprocess.run(
+        [sys.executable, "-m", "idlewin.cli.app", *map(str, arguments)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture
+def broken(tmp_path):
+    """The example rule with a count that is no number."""
+    text = (ROOT / "rules/b580.yaml").read_text()
+    path = tmp_path / "broken.yaml"
+    path.write_text(text.replace("count: 1\n", "count: one\n"))
+    return path
+
+
+def test_help_is_there_in_half_a_second_and_loads_no_verb():
+    script = (
+        "import sys\nfrom idlewin.cli.app import main\n"
+        "try:\n    main(['--help'])\nexcept SystemExit:\n    pass\n"
+        "heavy = {'pydantic', 'rich', 'numpy', 'kubernetes', 'pendulum', 'ruamel'}\n"
+        "print(sorted(heavy & set(sys.modules)), file=sys.stderr)\n"
+    )
+    seconds = []
+    for _ in range(3):
+        began = time.monotonic()
+        done = subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, check=True
+        )
+        seconds.append(time.monotonic() - began)
+
+    assert done.stderr.strip() == "[]"
+    assert "Exit codes:" in done.stdout
+    assert min(seconds) < 0.5
+
+
+def test_help_lists_the_verbs_that_are_there():
+    told = idlewin("--help").stdout
+
+    for verb in app.VERBS:
+        there = (ROOT / f"idlewin/cli/{verb.replace('-', '_')}.py").exists()
+        assert (f"\n  {verb} " in told) is there
+
+
+def test_a_verb_that_cannot_be_loaded_does_not_take_the_others_with_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "idlewin.cli.check", None)
+
+    with pytest.raises(app.IdlewinError, match=r"check cannot be loaded: .*; install idlewin again"):
+        app.load("check")
+    with pytest.raises(SystemExit) as end:
+        app.main(["--help"])
+    assert end.value.code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("chekc",), "No such command 'chekc'. Did you mean 'check'?"),
+        (("check",), "Missing argument 'paths'"),
+        (("check", "-o", "xml", "rules"), "'xml' is not one of 'text', 'json'"),
+        (("check", "no/such/path"), "error: no/such/path is not there; name a rule file or a"),
+    ],
+)
+def test_a_command_that_is_not_understood_ends_with_2_and_says_why(arguments, told):
+    done = idlewin(*arguments)
+
+    assert done.returncode == 2
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_the_version_is_told():
+    done = idlewin("--version")
+
+    assert done.returncode == 0
+    assert done.stdout.startswith("idlewin 0.")
+
+
+def test_rules_that_can_be_used_end_with_0_and_say_what_is_not_yet_in_force():
+    done = idlewin("check", "rules")
+
+    assert done.returncode == 0
+    assert "rules/office.yaml:4: office: ok\n" in done.stdout
+    assert "spec.serving[0].probe: is accepted, but not yet in force" in done.stdout
+
+
+def test_a_rule_that_cannot_be_used_ends_with_1_and_the_others_are_told_too(broken):
+    done = idlewin("check", broken, "rules/office.yaml")
+
+    assert done.returncode == 1
+    assert f"{broken}:4: b580: 1 error" in done.stdout
+    assert f"error: {broken}:17: spec.cards.count: 'one' is not a whole number" in done.stdout
+    assert "office: ok" in done.stdout
+
+
+def test_a_check_as_json_has_the_same_findings(broken):
+    done = idlewin("check", broken, "-o", "json")
+
+    (rule,) = json.loads(done.stdout)["rules"]
+    errors = [finding for finding in rule["findings"] if not finding["warning"]]
+    assert (rule["name"], rule["ok"]) == ("b580", False)
+    assert [(one["line"], one["field"]) for one in errors] == [(17, "spec.cards.count")]
