@@ -138,7 +138,7 @@ def selector_text(selector: Mapping[str, Any]) -> str:
 def whole(quantity: object) -> int:
     """A quantity as a whole number, rounded up. Raises ValueError."""
     text = str(quantity)
-    digits = text.rstrip("kmMGi")
+    digits = text.rstrip("kmMGKi")
     try:
         value = Decimal(digits) * _SUFFIXES[text[len(digits) :]]
     except (ArithmeticError, KeyError):
