@@ -157,9 +157,13 @@ class Serving:
     __pydantic_config__: ClassVar[dict[str, Any]] = SCHEMA
 
     api_version: str
+    """The API of its kind, such as apps/v1."""
     kind: str
+    """Deployment or StatefulSet."""
     namespace: str
+    """Its namespace."""
     name: str
+    """Its name."""
     demand: tuple[Demand, ...] | Literal["CalendarOnly"]
     """Any busy is busy, else any unknown is unknown. CalendarOnly: no demand is looked at."""
     lead_time: Literal["Auto"] | Duration = "Auto"

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from idlewin.cli import app
+from idlewin.errors import Exit
 
 ROOT = Path(__file__).parents[2]
 
@@ -65,7 +66,9 @@ def test_help_lists_the_verbs_that_are_there():
 def test_a_verb_that_cannot_be_loaded_does_not_take_the_others_with_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "idlewin.cli.check", None)
 
-    with pytest.raises(app.IdlewinError, match=r"check cannot be loaded: .*; install idlewin again"):
+    with pytest.raises(
+        app.IdlewinError, match=r"check cannot be loaded: .*; install idlewin again"
+    ):
         app.load("check")
     with pytest.raises(SystemExit) as end:
         app.main(["--help"])
@@ -121,3 +124,12 @@ def test_a_check_as_json_has_the_same_findings(broken):
     errors = [finding for finding in rule["findings"] if not finding["warning"]]
     assert (rule["name"], rule["ok"]) == ("b580", False)
     assert [(one["line"], one["field"]) for one in errors] == [(17, "spec.cards.count")]
+
+
+def test_each_verb_and_each_exit_code_is_documented():
+    text = (ROOT / "docs/cli.md").read_text()
+    _, _, epilog = idlewin("--help").stdout.partition("Exit codes:")
+
+    assert [verb for verb in app.VERBS if f"| `{verb}" not in text] == []
+    assert [code.value for code in Exit if f"| {code.value} |" not in text] == []
+    assert [code.value for code in Exit if f" {code.value} " not in epilog] == []
