@@ -1,4 +1,4 @@
-"""Rules with nothing but demand in them, and a clock that a test moves, for the Prometheus tests."""
+"""Rules with nothing but demand in them, and a clock that a test moves."""
 
 from __future__ import annotations
 
@@ -36,8 +36,6 @@ def rule(*demand: Demand, activity: Activity | None = None, **more: Any) -> Rule
                 demand=demand or "CalendarOnly",
             ),
         ),
-        batch=Batch(
-            queues=(QueueClass(cluster_queue="short", max_runtime=timedelta(minutes=30)),)
-        ),
+        batch=Batch(queues=(QueueClass(cluster_queue="short", max_runtime=timedelta(minutes=30)),)),
         **more,
     )

@@ -29,9 +29,7 @@ HISTOGRAM = json.dumps(
     }
 )
 NO_RESULT = json.dumps({"status": "success", "data": {"resultType": "vector"}})
-OLD_WARNING = json.dumps(
-    {"status": "success", "data": {"result": [], "warnings": ["store down"]}}
-)
+OLD_WARNING = json.dumps({"status": "success", "data": {"result": [], "warnings": ["store down"]}})
 
 
 @pytest.fixture
@@ -53,7 +51,9 @@ def metrics(url: str, clock: HandClock | None = None, **options: timedelta) -> P
         pytest.param(200, failure("internal", "boom"), "200 internal: boom", id="200-error"),
         pytest.param(401, "Unauthorized", "401 with what is no JSON", id="401"),
         pytest.param(422, failure("execution", "too many samples"), "too many samples", id="422"),
-        pytest.param(400, failure("bad_data", "parse error"), "400 bad_data: parse error", id="400"),
+        pytest.param(
+            400, failure("bad_data", "parse error"), "400 bad_data: parse error", id="400"
+        ),
         pytest.param(503, failure("timeout", "query timed out"), "query timed out", id="503"),
         pytest.param(200, "<html>login</html>", "'<html>login</html>'", id="html"),
         pytest.param(302, "", "302 with what is no JSON", id="redirect"),
@@ -71,9 +71,7 @@ def metrics(url: str, clock: HandClock | None = None, **options: timedelta) -> P
         pytest.param(200, vector(0, 0), "gives 2 series", id="two-series"),
     ],
 )
-def test_an_odd_answer_is_unknown(
-    fake: FakePrometheus, status: int, body: str, why: str
-) -> None:
+def test_an_odd_answer_is_unknown(fake: FakePrometheus, status: int, body: str, why: str) -> None:
     fake.answer(body, status=status)
 
     (reading,) = metrics(fake.url).read(BUSY_AT_ONE)

@@ -1,0 +1,168 @@
+"""The catalogue of sources, and what it finds wrong with a rule."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+import pytest
+
+from idlewin.adapters.prometheus_runs import ABSENT, codes
+from idlewin.catalogue import (
+    SourceKind,
+    described,
+    filled,
+    nearest,
+    problems,
+    sources,
+    visible_at_zero,
+)
+from idlewin.core.load import Level
+from idlewin.core.rule import Activity, Demand
+from tests.contract.demand_rules import rule
+
+DOOR = Demand(source="traefik-router", match={"router": "qwen3-8b@kubernetes"})
+NAN = float("nan")
+
+
+def test_the_sources_of_the_catalogue_are_of_these_kinds() -> None:
+    kinds = {name: source.kind for name, source in sources().items()}
+
+    assert kinds == {
+        "traefik-router": SourceKind.FRONT_DOOR,
+        "vllm-requests": SourceKind.RUNNING,
+        "llamacpp-requests": SourceKind.RUNNING,
+        "intel-xpumd": SourceKind.ACTIVITY,
+    }
+
+
+@pytest.mark.parametrize("source", sources().values(), ids=lambda source: source.name)
+def test_a_source_groups_by_its_keys_and_says_what_it_is(source) -> None:
+    by = ", ".join(source.keys)
+
+    assert f"by ({by}) (" in " ".join(source.query.split())
+    assert f"by ({by})" in source.age
+    assert source.valid_max > 0
+    assert all((source.about, source.remedy, source.unit, source.exporter))
+
+
+def test_a_counter_source_counts_what_is_born_at_one() -> None:
+    counters = [s for s in sources().values() if "increase(" in s.query]
+
+    assert [s.name for s in counters] == ["traefik-router"]
+    for source in counters:
+        assert re.search(r"unless \S+ offset \$window", source.query)
+
+
+def test_the_stretch_of_time_is_put_into_a_query() -> None:
+    query = filled("increase(c[$window]) unless c offset $window", timedelta(seconds=90))
+
+    assert query == "increase(c[90s]) unless c offset 90s"
+
+
+def test_a_sound_rule_has_no_problems() -> None:
+    sound = rule(
+        DOOR,
+        Demand(source="vllm-requests", match={"namespace": "ai"}),
+        activity=Activity(source="intel-xpumd", match={"node": "b580"}),
+    )
+
+    assert problems(sound) == ()
+    assert problems(rule()) == ()  # by the calendar only
+
+
+@pytest.mark.parametrize(
+    ("demand", "said"),
+    [
+        (
+            Demand(source="trafik-router"),
+            "demand[1].source 'trafik-router' is not in the catalogue",
+        ),
+        (Demand(source="trafik-router"), "did you mean traefik-router?"),
+        (Demand(source="qqq"), "there are: intel-xpumd, llamacpp-requests, traefik-router"),
+        (Demand(source="vllm-requests", match={"model": "m"}), "keys are namespace, model_name"),
+        (Demand(source="intel-xpumd"), "put it under cards.activity; demand sources are traefik"),
+    ],
+)
+def test_a_demand_that_cannot_work_is_told_with_its_remedy(demand: Demand, said: str) -> None:
+    (problem,) = problems(rule(DOOR, demand))
+
+    assert said in problem
+
+
+def test_a_demand_source_as_activity_is_told() -> None:
+    (problem,) = problems(rule(DOOR, activity=Activity(source="vllm-requests")))
+
+    assert problem == (
+        "spec.cards.activity.source vllm-requests shows demand, not how busy cards are; "
+        "put it under serving.demand; activity sources are intel-xpumd"
+    )
+
+
+@pytest.mark.parametrize(
+    "demand", [Demand(source="vllm-requests"), Demand(query="sum(waiting)", up="max(up)")]
+)
+def test_a_target_whose_demand_would_not_show_at_zero_is_told(demand: Demand) -> None:
+    (problem,) = problems(rule(demand))
+
+    assert "Deployment ai/qwen3-8b has no pod, so nobody could want it back" in problem
+    assert "add a front door (traefik-router)" in problem
+
+
+def test_a_query_is_visible_at_zero_where_the_rule_says_so() -> None:
+    assert visible_at_zero(Demand(query="q", up="u", visible_at_zero=True))
+    assert not visible_at_zero(Demand(query="q"))
+    assert visible_at_zero(DOOR)
+    assert not visible_at_zero(Demand(source="no-such-source"))
+
+
+def test_demands_are_named_as_a_person_would() -> None:
+    assert described(DOOR) == "traefik-router{router=qwen3-8b@kubernetes}"
+    assert described(Demand(source="vllm-requests")) == "vllm-requests"
+    assert described(Demand(query="sum(\n  a)")) == "sum( a)"
+
+
+def test_the_likest_keys_come_first() -> None:
+    known = ["web@kubernetes", "qwen3-8b@kubernetes", *(f"r{n}" for n in range(8))]
+
+    assert nearest("qwen3", known, limit=2).startswith("there are: qwen3-8b@kubernetes, ")
+    assert nearest("qwen3", known, limit=2).endswith(", and 8 more")
+    assert nearest("qwen3", []) == "there are none"
+
+
+VLLM = Demand(source="vllm-requests")
+FREE = Demand(query="q", up="u", visible_at_zero=True)
+
+
+@pytest.mark.parametrize(
+    ("demand", "values", "alive", "code"),
+    [
+        (VLLM, [0], NAN, Level.IDLE),
+        (VLLM, [1], NAN, Level.BUSY),
+        (VLLM, [NAN], NAN, ABSENT),
+        (VLLM, [-1], NAN, Level.UNKNOWN),
+        (VLLM, [0, -1], NAN, Level.UNKNOWN),
+        (VLLM, [2, -1], NAN, Level.BUSY),
+        (VLLM, [0, NAN], NAN, Level.IDLE),
+        (DOOR, [NAN], 1, Level.IDLE),
+        (DOOR, [NAN], 0, Level.UNKNOWN),
+        (DOOR, [NAN], NAN, Level.UNKNOWN),
+        (FREE, [], 1, Level.IDLE),
+        (FREE, [], 0, Level.UNKNOWN),
+        (FREE, [0], 0, Level.UNKNOWN),
+        (FREE, [1, 1], 1, Level.UNKNOWN),
+        (Demand(query="q"), [NAN], NAN, ABSENT),
+    ],
+)
+def test_a_step_of_the_past_is_told(
+    demand: Demand, values: list[float], alive: float, code: str
+) -> None:
+    # A step before it, in which there was a value, so that the keys are known ones.
+    rows = [[0.0, value] for value in values]
+
+    assert codes(demand, rows, [1, alive])[1] == code
+
+
+def test_a_front_door_whose_key_never_was_is_unknown() -> None:
+    assert codes(DOOR, [[NAN, NAN]], [1, 1]) == [Level.UNKNOWN] * 2
+    assert codes(DOOR, [], [1, 1]) == [Level.UNKNOWN] * 2
