@@ -33,8 +33,9 @@ class KubernetesCluster:
     ) -> None:
         self._api, self._clock, self._instance = api, clock, instance
         self._stores = Watched(api, timing)
-        self._writer = Writer(api, self._stores)
-        self._rehearsal = Writer(api.rehearsing(), self._stores, keeps=False)
+        self._looked: dict[str, int] = {}
+        self._writer = Writer(api, self._stores, self._looked)
+        self._rehearsal = Writer(api.rehearsing(), self._stores, self._looked, keeps=False)
         self._read: dict[str, RuleObject] = {}
 
     # -- life
@@ -87,7 +88,9 @@ class KubernetesCluster:
         try:
             if fresh:
                 refresh(self._api, self._stores, scope)
-            return Look(self._stores, scope, self._clock.now()).pool()
+            look = Look(self._stores, scope, self._clock.now())
+            self._looked.update(look.generations())
+            return look.pool()
         except ApiError as error:
             raise LookError(f"the cluster could not be read: {error}") from error
         except (KeyError, TypeError, ValueError) as error:

@@ -53,6 +53,12 @@ class Look:
             nodes=tuple(node["metadata"]["name"] for node in self._nodes),
         )
 
+    def generations(self) -> dict[str, int]:
+        """The generation of each queue: whether somebody has written it since."""
+        found = (self._stores.queues.get("", name) for name in queues_of(self._stores, self._scope))
+        metas = [raw["metadata"] for raw in found if raw is not None]
+        return {meta["name"]: meta.get("generation", 0) for meta in metas}
+
     # -- targets
 
     def _targets(self) -> Iterator[Found]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from idlewin.adapters.api import Api
@@ -18,7 +19,7 @@ from idlewin.core.decision import (
     SetStopPolicy,
     StopLocalQueue,
 )
-from idlewin.core.pool import ADOPTED_BY, EPOCH, LEFT, StopPolicy
+from idlewin.core.pool import ADOPTED_BY, EPOCH, LEFT, MANAGER, StopPolicy
 
 Json = dict[str, Any]
 
@@ -26,8 +27,12 @@ Json = dict[str, Any]
 class QueueWrites:
     """What the actions on queues and work write. Raises ApiError and change.py's errors."""
 
-    def __init__(self, api: Api, changes: Changes, stores: Watched) -> None:
+    def __init__(
+        self, api: Api, changes: Changes, stores: Watched, looked: Mapping[str, int]
+    ) -> None:
+        """``looked``: the generation at which each queue was looked at last."""
         self._api, self._changes, self._stores = api, changes, stores
+        self._looked = looked
 
     def set_stop_policy(self, action: SetStopPolicy) -> Json:
         """The stop policy, our epoch, and what we wrote."""
@@ -59,6 +64,9 @@ class QueueWrites:
         if epoch is not None and epoch > action.epoch:
             raise RefusalError(f"ClusterQueue {action.queue} has epoch {epoch}, newer than ours")
         writer, written = trim_queue(raw)["writer"]
+        generation = raw["metadata"].get("generation", 0)
+        if writer != MANAGER and generation > self._looked.get(action.queue, generation):
+            raise RefusalError(f"ClusterQueue {action.queue} was written by {writer} meanwhile")
         closed = policy_of(raw) is not StopPolicy.NONE
         foreign = left_of(raw) is not None and policy_of(raw) is not left_of(raw)
         if closed and foreign and not self._resumed(action.rule, written):

@@ -7,7 +7,7 @@ The same code rehearses: it is given an API that asks by dry run, and keeps noth
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from idlewin.adapters.api import Api, ApiError
@@ -43,11 +43,13 @@ log = logging.getLogger(__name__)
 class Writer:
     """Carries out actions."""
 
-    def __init__(self, api: Api, stores: Watched, *, keeps: bool = True) -> None:
+    def __init__(
+        self, api: Api, stores: Watched, looked: Mapping[str, int], *, keeps: bool = True
+    ) -> None:
         self._stores = stores
         self._changes = Changes(api, keeps=keeps)
         serving = ServingWrites(self._changes, stores)
-        queues = QueueWrites(api, self._changes, stores)
+        queues = QueueWrites(api, self._changes, stores, looked)
         self._carry_out: dict[type[Action], Callable[[Any], Json]] = {
             Remember: self._remember,
             HoldRule: self._hold,
