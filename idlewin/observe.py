@@ -38,6 +38,8 @@ class Memory:
 
     load: Load | None = None
     forecast: Forecast | None = None
+    forecaster: tuple[object, Forecaster] | None = None
+    """With what it was made for; it keeps what it counted, which is worth more than it weighs."""
     rehearsal: Rehearsal | None = None
     batch_seen_at: datetime | None = None
     ready_at: datetime | None = None
@@ -146,9 +148,15 @@ class Observer:
                 # A burst between two looks: it shows in the history only.
                 since = history.busy[-1].end
                 memory.load = replace(load, since=since)
-            forecast = self._forecaster(spec).forecast(history, now, since)
+            forecast = self._method(spec, memory).forecast(history, now, since)
         memory.forecast = forecast
         return forecast
+
+    def _method(self, spec: Rule, memory: Memory) -> Forecaster:
+        made_for = (spec.forecast, spec.window.calendar.time_zone)
+        if memory.forecaster is None or memory.forecaster[0] != made_for:
+            memory.forecaster = (made_for, self._forecaster(spec))
+        return memory.forecaster[1]
 
     # -- what was seen before
 

@@ -35,7 +35,9 @@ class Demand:
         """The busy spans of a stretch of time."""
         first = max(0, bisect_right(self._starts, span.start) - 1)
         last = bisect_right(self._starts, span.end)
-        return clipped(self.spans[first:last], span)
+        found = self.spans[first:last]
+        # Only those at the ends can reach out of it; the others stay the same objects.
+        return (*clipped(found[:1], span), *found[1:-1], *clipped(found[1:][-1:], span))
 
     def also(self, busy: Iterable[Span]) -> Demand:
         """The same with more spans."""

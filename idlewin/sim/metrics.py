@@ -57,8 +57,9 @@ class SimMetrics:
         now = self._clock.now()
         start = max(now - past, self.known_from or now - past)
         covers = Span(min(start, now - step), now)
-        busy = [span for ref in self._refs(rule) for span in self.demand[ref].within(covers)]
-        return History(covers=covers, busy=merged(busy), unknown=clipped(self.unknown, covers))
+        each = [self.demand[ref].within(covers) for ref in self._refs(rule)]
+        busy = each[0] if len(each) == 1 else merged(span for spans in each for span in spans)
+        return History(covers=covers, busy=busy, unknown=clipped(self.unknown, covers))
 
     def _refs(self, rule: Rule) -> list[Ref]:
         return [serving.ref for serving in rule.serving if serving.ref in self.demand]

@@ -1,0 +1,236 @@
+"""``idlewin replay``: recorded days of a card through the shipped controller, and their score.
+
+It reads a rule, a trace and nothing else: no cluster, no Prometheus. Figures as a table, as JSON,
+and as a picture of the days.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from idlewin import traces
+from idlewin.core.rule import Rule
+from idlewin.core.score import Delays, Score
+from idlewin.core.window import Span
+from idlewin.errors import UsageError
+from idlewin.picture import Days, PictureError, draw
+from idlewin.replay import Case, Result, as_dict, replay as run_case, summed
+from idlewin.rulefile import read_files
+from idlewin.wiring import replayed
+
+#: What a handover costs in the simulated cluster; the rules beside ours are charged the same.
+DELAYS = Delays(open=timedelta(minutes=1), back=timedelta(minutes=5))
+MINUTE = timedelta(minutes=1)
+HOUR = timedelta(hours=1)
+
+
+def replay(
+    rule: Annotated[
+        Path | None, typer.Argument(help="A rule file; without one, the demo's.")
+    ] = None,
+    trace: Annotated[Path | None, typer.Option(help="card,start,end,demand as .csv.gz")] = None,
+    card: Annotated[list[str] | None, typer.Option(help="A card of it; default: all.")] = None,
+    method: Annotated[str | None, typer.Option(help="Instead of the rule's forecaster.")] = None,
+    json_out: Annotated[
+        Path | None, typer.Option("--json", help="Write the figures there.")
+    ] = None,
+    pictures: Annotated[Path | None, typer.Option(help="Write a PNG a card there.")] = None,
+    seed: Annotated[int, typer.Option(help="Of the simulated cluster.")] = 1,
+    demo: Annotated[bool, typer.Option(help="The packaged rule and trace, all cards.")] = False,
+) -> None:
+    """Replay recorded demand.
+
+    The controller is the one that runs in a cluster; time and cluster are simulated. The first
+    part of a trace is for the forecaster to learn from; the figures are those of the rest.
+    """  # fmt: skip
+    if not demo and (rule is None or trace is None):
+        raise UsageError("name a rule file and --trace FILE.csv.gz, or write --demo")
+    chosen = _rule(rule or Path(traces.__file__).parent / "demo.yaml")
+    if method is not None:
+        chosen = replace(chosen, forecast=replace(chosen.forecast, method=method))
+    cases = _cases(chosen, trace or traces.sample(), card, seed)
+    console = Console()
+    results = _run(cases, console)
+    console.print(_by_card(results))
+    console.print(_side_by_side(results))
+    console.print(_verdict(results))
+    if json_out is not None:
+        _write(json_out, json.dumps([as_dict(result) for result in results], indent=1) + "\n")
+    if pictures is not None or demo:
+        _draw(results, pictures or Path("out"), console)
+
+
+def _rule(path: Path) -> Rule:
+    found = read_files([path])
+    errors = [str(finding) for finding in found.findings if not finding.warning]
+    if errors:
+        raise UsageError("\n".join(errors))
+    rules = [document.rule for document in found.documents if document.rule]
+    if len(rules) != 1:
+        raise UsageError(f"{path} has {len(rules)} rules; name a file with one")
+    return rules[0]
+
+
+def _cases(rule: Rule, trace: Path, names: list[str] | None, seed: int) -> list[Case]:
+    try:
+        cards, about = traces.load(trace), traces.about(trace)
+        chosen = {name: traces.card_of(cards, name, trace) for name in names or sorted(cards)}
+    except traces.TraceError as error:
+        raise UsageError(str(error)) from None
+    minutes = about.minutes or max(run.end for runs in cards.values() for run in runs)
+    if about.test_from >= minutes:
+        raise UsageError(
+            f"{trace}: test_from {about.test_from} leaves nothing of {minutes} minutes"
+        )
+    covers = Span(about.origin, about.origin + minutes * MINUTE)
+    return [
+        Case(
+            card=name,
+            rule=rule,
+            busy=traces.busy_spans(runs, about.origin),
+            covers=covers,
+            judged_from=about.origin + about.test_from * MINUTE,
+            delays=DELAYS,
+            seed=seed,
+        )
+        for name, runs in chosen.items()
+    ]
+
+
+# -- the live view
+
+
+def _run(cases: Sequence[Case], console: Console) -> list[Result]:
+    columns = (
+        TextColumn("{task.description:24}"),
+        BarColumn(bar_width=28),
+        TextColumn("{task.fields[day]:>12}  {task.fields[phase]:11}"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console) as progress:
+        tasks = [
+            progress.add_task(case.card, total=case.covers.length / HOUR, day="", phase="waits")
+            for case in cases
+        ]
+        return [
+            _told(case, progress, task, console) for case, task in zip(cases, tasks, strict=True)
+        ]
+
+
+def _told(case: Case, progress: Progress, task: TaskID, console: Console) -> Result:
+    result = run_case(case, replayed, _tell(case, progress, task))
+    progress.update(task, completed=case.covers.length / HOUR, phase="done")
+    if not console.is_terminal:
+        hours = result.ours.harvested / HOUR
+        console.print(f"{case.card}: {hours:.1f} h harvested, {result.ours.late_returns} late")
+    return result
+
+
+def _tell(case: Case, progress: Progress, task: TaskID) -> Callable[[datetime, str], None]:
+    def tell(now: datetime, phase: str) -> None:
+        passed = now - case.covers.start
+        progress.update(task, completed=passed / HOUR, day=f"day {passed.days + 1}", phase=phase)
+
+    return tell
+
+
+# -- what came of it
+
+
+def _by_card(results: Sequence[Result]) -> Table:
+    table = Table(title="idlewin, card by card", title_justify="left")
+    table.add_column("card")
+    for name in ("idle", "harvested", "of oracle", "windows", "late"):
+        table.add_column(name, justify="right")
+    for result in results:
+        ours = result.ours
+        table.add_row(
+            result.case.card,
+            _hours(result.idle),
+            _hours(ours.harvested),
+            f"{ours.share:.0%}",
+            str(ours.windows),
+            str(ours.late_returns),
+        )
+    return table
+
+
+def _side_by_side(results: Sequence[Result]) -> Table:
+    table = Table(title="All cards together", title_justify="left")
+    table.add_column("who decides")
+    for name in ("harvested", "of oracle", "windows", "on time", "late", "late a week"):
+        table.add_column(name, justify="right")
+    weeks = sum(result.weeks for result in results)
+    names = ("idlewin", "reactive rule", "oracle")
+    for name, score in zip(names, _totals(results), strict=True):
+        table.add_row(
+            name,
+            _hours(score.harvested),
+            f"{score.share:.0%}",
+            str(score.windows),
+            str(score.on_time),
+            str(score.late_returns),
+            f"{score.late_returns / weeks:.1f}",
+        )
+    return table
+
+
+def _hours(value: timedelta) -> str:
+    return f"{value / HOUR:.0f} h"
+
+
+def _totals(results: Sequence[Result]) -> tuple[Score, Score, Score]:
+    return (
+        summed([result.ours for result in results]),
+        summed([result.reactive for result in results]),
+        summed([result.oracle for result in results]),
+    )
+
+
+def _verdict(results: Sequence[Result]) -> str:
+    ours, reactive, _ = _totals(results)
+    return (
+        f"idlewin lent {_hours(ours.harvested)} that would have been lost, and was late "
+        f"{ours.late_returns} times.\nThe reactive rule lends after 10 idle minutes and gives back "
+        f"when a user comes, so that user waits: {reactive.late_returns} times.\n"
+        "The oracle knows the future. Late: a user came before serving was ready."
+    )
+
+
+def _draw(results: Sequence[Result], folder: Path, console: Console) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for result in results:
+        path = folder / f"replay-{result.case.card.replace('/', '-').replace('#', '-')}.png"
+        days = Days(
+            card=result.case.card,
+            method=result.case.rule.forecast.method,
+            over=result.over,
+            busy=result.case.busy,
+            batch=result.batch,
+            late=result.late,
+            score=result.ours,
+            zone=result.case.rule.window.calendar.time_zone,
+        )
+        try:
+            draw(days, path)
+        except PictureError as error:
+            console.print(f"no picture: {error}")
+            return
+        console.print(f"picture of the days: {path}")
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}; name another") from None

@@ -1,0 +1,157 @@
+"""Replay: a recorded card's demand through the shipped controller, in a simulated cluster.
+
+The controller is the one that runs live; only the world around it is made up, and it is given by
+the wiring. Here the days are run, scored against what really came, and put beside two rules that
+need no controller: the reactive one, and the one that knows the future.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from idlewin.core.phase import Phase
+from idlewin.core.rule import Rule
+from idlewin.core.score import Delays, Score, Timeline, foreseen, late_at, reactive, score
+from idlewin.core.window import Span, clipped, merged, total, without
+
+WEEK = timedelta(weeks=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One card to be replayed."""
+
+    card: str
+    rule: Rule
+    busy: tuple[Span, ...]
+    """When users were there."""
+    covers: Span
+    """What was recorded."""
+    judged_from: datetime
+    """Before it the forecaster only learns, and nothing is scored."""
+    delays: Delays
+    """What a handover costs in the simulated cluster, and what the other two rules are charged."""
+    seed: int = 1
+
+
+class Recording(Protocol):
+    """A simulated world, once it has run."""
+
+    cycles: int
+
+    def timeline(self) -> Timeline:
+        """The phases of the pool, and when batch ran."""
+        ...
+
+    def reasons(self) -> dict[str, int]:
+        """How often each transition was taken, by its reason."""
+        ...
+
+
+class Run(Protocol):
+    """Builds a world for a case and runs it to the end, telling where it is."""
+
+    def __call__(self, case: Case, tell: Callable[[datetime, str], None]) -> Recording:
+        """Run it; ``tell`` hears the instant and the phase now and then."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What a replayed card brought and cost, beside what it could have."""
+
+    case: Case
+    over: Span
+    """The stretch that is scored."""
+    timeline: Timeline
+    ours: Score
+    reactive: Score
+    oracle: Score
+    late: tuple[datetime, ...]
+    reasons: dict[str, int]
+    cycles: int
+
+    @property
+    def weeks(self) -> float:
+        """The length of the scored stretch."""
+        return self.over.length / WEEK
+
+    @property
+    def idle(self) -> timedelta:
+        """Time without demand in it."""
+        return total(without((self.over,), self.case.busy))
+
+    @property
+    def batch(self) -> tuple[Span, ...]:
+        """When batch ran in it, on any card."""
+        return clipped(merged(self.timeline.batch), self.over)
+
+
+def replay(case: Case, run: Run, tell: Callable[[datetime, str], None]) -> Result:
+    """Run a card's days, and score them."""
+    recording = run(case, tell)
+    over = Span(case.judged_from, case.covers.end)
+    timeline = recording.timeline()
+    return Result(
+        case=case,
+        over=over,
+        timeline=timeline,
+        ours=score(case.busy, timeline, over, case.delays),
+        reactive=_scored(case, over, reactive(case.busy, over, case.delays)),
+        oracle=_scored(case, over, foreseen(case.busy, over, case.delays)),
+        late=late_at(case.busy, timeline, over),
+        reasons=recording.reasons(),
+        cycles=recording.cycles,
+    )
+
+
+def _scored(case: Case, over: Span, timeline: Timeline) -> Score:
+    return score(case.busy, timeline, over, case.delays)
+
+
+def summed(scores: Sequence[Score]) -> Score:
+    """The scores of several cards as one."""
+    first, *rest = scores
+    for other in rest:
+        first = first + other
+    return first
+
+
+def as_dict(result: Result) -> dict[str, object]:
+    """A result for ``--json``: hours, counts and shares."""
+    return {
+        "card": result.case.card,
+        "method": result.case.rule.forecast.method,
+        "from": result.over.start.isoformat(),
+        "to": result.over.end.isoformat(),
+        "idle_hours": _hours(result.idle),
+        "idlewin": _figures(result.ours, result.weeks),
+        "reactive": _figures(result.reactive, result.weeks),
+        "oracle": _figures(result.oracle, result.weeks),
+        "reasons": result.reasons,
+        "windows": [
+            {"phase": phase.value, "at": at.isoformat()}
+            for at, phase in result.timeline.phases
+            if result.over.start <= at and phase in (Phase.HARVESTING, Phase.SERVING)
+        ],
+        "late_returns_at": [at.isoformat() for at in result.late],
+    }
+
+
+def _figures(score_: Score, weeks: float) -> dict[str, object]:
+    return {
+        "harvested_hours": _hours(score_.harvested),
+        "share_of_oracle": round(score_.share, 4),
+        "windows": score_.windows,
+        "windows_on_time": score_.on_time,
+        "late_returns": score_.late_returns,
+        "late_returns_per_week": round(score_.late_returns / weeks, 3),
+        "demand_without_serving_hours": _hours(score_.serving_away_while_demand),
+    }
+
+
+def _hours(value: timedelta) -> float:
+    return round(value / timedelta(hours=1), 3)

@@ -1,0 +1,349 @@
+"""The only file that knows concrete adapters: one function a mode, and nothing else.
+
+Modes differ here and nowhere else. Imports are inside the functions: the command line loads what
+one mode needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from idlewin.core.forecast import Forecast, Forecaster
+from idlewin.core.load import History
+from idlewin.core.rule import Rule
+
+if TYPE_CHECKING:
+    from idlewin.adapters.claims import Claim
+    from idlewin.adapters.exporter import Exporter
+    from idlewin.adapters.kubernetes import KubernetesCluster
+    from idlewin.adapters.probe import Probes
+    from idlewin.adapters.recorder import Recorder
+    from idlewin.controller import Controller
+    from idlewin.observe import Observer
+    from idlewin.ports import Cluster, Journal, Lease, Metrics
+    from idlewin.replay import Case, Recording
+    from idlewin.service import Held, Service
+    from idlewin.wakeups import Wakeups
+
+
+def forecaster_of(rule: Rule) -> Forecaster:
+    """The forecaster that a rule names, in the zone of its calendar. Raises ValueError."""
+    from idlewin.core.calendar import zone  # noqa: PLC0415
+    from idlewin.forecasters import forecaster  # noqa: PLC0415
+
+    local = zone(rule.window.calendar.time_zone)
+    return forecaster(rule.forecast.method, local=lambda instant: instant.astimezone(local))
+
+
+class _NoForecaster:
+    """Stands in for a method that does not exist: it lends nothing, and serving comes back."""
+
+    def __init__(self, why: str) -> None:
+        self.name, self._why = "none", why
+
+    def forecast(self, _history: History, now: datetime, _idle_since: datetime) -> Forecast:
+        """Never ready."""
+        return Forecast(method=self.name, made_at=now, chances=(), rests_on=self._why, ready=False)
+
+
+def forecaster_or_none(rule: Rule) -> Forecaster:
+    """The same; for an unknown one, a forecast that is never ready and says why."""
+    try:
+        return forecaster_of(rule)
+    except ValueError as error:
+        return _NoForecaster(str(error))
+
+
+def replayed(case: Case, tell: Callable[[datetime, str], None]) -> Recording:
+    """A case in a simulated cluster, run to its end: the real controller, virtual time."""
+    from idlewin.controller import Controller, Ports  # noqa: PLC0415
+    from idlewin.sim.replayed import a_replay  # noqa: PLC0415
+
+    def forecaster(rule: Rule) -> Forecaster:
+        if rule.forecast.method != "oracle":
+            return forecaster_of(rule)
+        from idlewin.forecasters.oracle import Oracle  # noqa: PLC0415
+
+        return Oracle(case.busy, case.covers.end)
+
+    recording = a_replay(
+        case.rule,
+        case.busy,
+        case.covers,
+        case.seed,
+        lambda world, lease: Controller(
+            Ports(
+                clock=world.clock,
+                metrics=world.metrics,
+                cluster=world.cluster,
+                journal=world.chronicle,
+                lease=lease,
+                forecaster=forecaster,
+            )
+        ),
+    )
+    recording.run(tell)
+    return recording
+
+
+# -- on a real cluster
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What a person may choose where a real cluster is looked at."""
+
+    kubeconfig: Path | None = None
+    context: str | None = None
+    prometheus: str = ""
+    """Its URL."""
+    prometheus_token: str = ""
+    rules: Path | None = None
+    """Rules from files; None: those of the cluster."""
+    listen: tuple[str, int] = ("127.0.0.1", 8080)
+    token: str = ""
+    """What a caller of the endpoint's POSTs must bring; empty: nothing."""
+    journal: Path | None = None
+    lease: tuple[str, str] | None = None
+    """Its namespace and name; None: no other controller runs."""
+    instance: str = "idlewin"
+    """This process among its replicas."""
+    tick: timedelta = timedelta(seconds=15)
+    """The back-stop, and how often demand is asked for."""
+    workers: int = 4
+
+
+def live(options: Options) -> Service:
+    """The controller on a real cluster. Raises IdlewinError where there is no way to it."""
+    from idlewin.adapters.api import connect  # noqa: PLC0415
+    from idlewin.adapters.claims import Claims  # noqa: PLC0415
+    from idlewin.adapters.clock import SystemClock  # noqa: PLC0415
+    from idlewin.adapters.edits import Edits  # noqa: PLC0415
+    from idlewin.adapters.kubernetes import KubernetesCluster  # noqa: PLC0415
+    from idlewin.adapters.lease import KubernetesLease  # noqa: PLC0415
+    from idlewin.adapters.probe import Probes, Probing  # noqa: PLC0415
+    from idlewin.service import AloneLease  # noqa: PLC0415
+
+    clock, metrics = SystemClock(), metrics_of(options)
+    api = connect(options.kubeconfig, options.context)
+    kubernetes = KubernetesCluster(api, clock, instance=options.instance)
+    lease: Held = AloneLease()
+    if options.lease:
+        # Its own connections: renewing must not wait behind a slow write.
+        own = connect(options.kubeconfig, options.context)
+        lease = KubernetesLease(own, clock, options.lease, options.instance)
+    probes = Probes(clock.monotonic)
+    return _service(
+        options,
+        _World(
+            kubernetes=kubernetes,
+            cluster=Probing(kubernetes, probes),
+            metrics=metrics,
+            lease=lease,
+            claim=Claims(Edits(api), clock).claim,
+            probes=probes,
+        ),
+    )
+
+
+def observed(options: Options) -> Service:
+    """Rules of files, recorded like a dry run. Raises UsageError where one of them would act."""
+    from idlewin.adapters.files import refuse_acting  # noqa: PLC0415
+
+    service, rules = _dry(options)
+    refuse_acting(rules.rule(name) for name in rules.names())
+    return service
+
+
+def dry_run(options: Options) -> Service:
+    """The same with a recorder in place of all writes; the rules may be those of files."""
+    return _dry(options)[0]
+
+
+def _dry(options: Options) -> tuple[Service, Recorder]:
+    from idlewin.adapters.claims import no_claims  # noqa: PLC0415
+    from idlewin.service import AloneLease  # noqa: PLC0415
+
+    metrics = metrics_of(options)
+    kubernetes, recorder = recorded(options)
+    world = _World(
+        kubernetes=kubernetes,
+        cluster=recorder,
+        metrics=metrics,
+        lease=AloneLease(),
+        claim=no_claims,
+    )
+    return _service(options, world), recorder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explaining:
+    """For one cycle that writes nothing."""
+
+    kubernetes: KubernetesCluster
+    cluster: Recorder
+    observer: Observer
+    controller: Controller
+
+
+def explaining(options: Options) -> Explaining:
+    """A recorder over a real cluster, what looks at it, and what runs the cycle."""
+    from idlewin.adapters.clock import SystemClock  # noqa: PLC0415
+    from idlewin.adapters.journal import MemoryJournal  # noqa: PLC0415
+    from idlewin.observe import Observer  # noqa: PLC0415
+    from idlewin.service import AloneLease  # noqa: PLC0415
+
+    metrics = metrics_of(options)
+    kubernetes, recorder = recorded(options)
+    return Explaining(
+        kubernetes=kubernetes,
+        cluster=recorder,
+        observer=Observer(SystemClock(), metrics, recorder, forecaster_or_none),
+        controller=controller_of(recorder, metrics, MemoryJournal(), AloneLease()),
+    )
+
+
+def returning(options: Options, rules: Collection[str]) -> tuple[KubernetesCluster, Controller]:
+    """For cycles that only give back, with rules taken for paused: the watches, and what runs them.
+
+    Needs no Prometheus, and asks no Lease: giving back is safe beside another that does the same.
+    """
+    from idlewin.adapters.api import connect  # noqa: PLC0415
+    from idlewin.adapters.clock import SystemClock  # noqa: PLC0415
+    from idlewin.adapters.journal import FileJournal, Journals  # noqa: PLC0415
+    from idlewin.adapters.kubernetes import KubernetesCluster  # noqa: PLC0415
+    from idlewin.adapters.returning import Returning, UnaskedMetrics  # noqa: PLC0415
+    from idlewin.service import AloneLease  # noqa: PLC0415
+
+    clock, api = SystemClock(), connect(options.kubeconfig, options.context)
+    kubernetes = KubernetesCluster(api, clock, instance=options.instance)
+    journal = Journals(*([FileJournal(options.journal)] if options.journal else []))
+    cluster = Returning(kubernetes, rules)
+    return kubernetes, controller_of(cluster, UnaskedMetrics(clock), journal, AloneLease())
+
+
+def recorded(options: Options) -> tuple[KubernetesCluster, Recorder]:
+    """A real cluster's watches, and a recorder over what they show."""
+    from idlewin.adapters.api import connect  # noqa: PLC0415
+    from idlewin.adapters.clock import SystemClock  # noqa: PLC0415
+    from idlewin.adapters.files import FileRules  # noqa: PLC0415
+    from idlewin.adapters.kubernetes import KubernetesCluster  # noqa: PLC0415
+    from idlewin.adapters.recorder import Recorder  # noqa: PLC0415
+
+    # A dry run twice over: the recorder sends nothing, and its API could store nothing.
+    api = connect(options.kubeconfig, options.context).rehearsing()
+    kubernetes = KubernetesCluster(api, SystemClock(), instance=options.instance)
+    return kubernetes, Recorder(
+        FileRules(options.rules, kubernetes) if options.rules else kubernetes
+    )
+
+
+def metrics_of(options: Options) -> Metrics:
+    """Demand, as the Prometheus that was named tells it. Raises UsageError where none was."""
+    from idlewin.adapters.clock import SystemClock  # noqa: PLC0415
+    from idlewin.adapters.prometheus import PrometheusMetrics  # noqa: PLC0415
+    from idlewin.errors import UsageError  # noqa: PLC0415
+
+    if not options.prometheus:
+        raise UsageError(
+            "name the Prometheus that knows the demand: --prometheus http://HOST:9090, or "
+            "$IDLEWIN_PROMETHEUS"
+        )
+    token = options.prometheus_token
+    headers = {"Authorization": f"Bearer {token}"} if token else None
+    return PrometheusMetrics(options.prometheus, SystemClock(), headers=headers)
+
+
+def controller_of(
+    cluster: Cluster,
+    metrics: Metrics,
+    journal: Journal,
+    lease: Lease,
+    poll: timedelta | None = None,
+) -> Controller:
+    """The one controller, by the system's clock."""
+    from idlewin.adapters.clock import SystemClock  # noqa: PLC0415
+    from idlewin.controller import Controller, Ports  # noqa: PLC0415
+
+    return Controller(
+        Ports(
+            clock=SystemClock(),
+            metrics=metrics,
+            cluster=cluster,
+            journal=journal,
+            lease=lease,
+            forecaster=forecaster_or_none,
+            poll=poll,
+        )
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _World:
+    """In what the modes on a real cluster differ."""
+
+    kubernetes: KubernetesCluster
+    cluster: Cluster
+    metrics: Metrics
+    lease: Held
+    claim: Callable[[str, timedelta], Claim]
+    probes: Probes | None = None
+
+
+def _service(options: Options, world: _World) -> Service:
+    from idlewin.adapters.clock import SystemClock  # noqa: PLC0415
+    from idlewin.adapters.exporter import Exporter  # noqa: PLC0415
+    from idlewin.adapters.http import Backing, Endpoint, application  # noqa: PLC0415
+    from idlewin.adapters.journal import FileJournal, Journals  # noqa: PLC0415
+    from idlewin.adapters.logs import LogJournal  # noqa: PLC0415
+    from idlewin.service import Hearers, Parts, Service, Stoppable, due_after  # noqa: PLC0415
+    from idlewin.wakeups import Pace, Wakeups  # noqa: PLC0415
+
+    clock, may_act = SystemClock(), Stoppable(world.lease)
+    exporter, log = Exporter(clock.now), LogJournal()
+    files = [FileJournal(options.journal)] if options.journal else []
+    journal = Journals(log, exporter, *files)
+    cycle = controller_of(world.cluster, world.metrics, journal, may_act, options.tick).cycle
+    heard = Hearers(exporter, log.gone, *(file.gone for file in files))
+    pace = Pace(tick=options.tick, workers=options.workers)
+    wakeups = Wakeups(due_after(cycle), world.cluster.names, clock, heard, pace)
+    _export(exporter, wakeups, world)
+    exporter.ask("idlewin_journal_errors_total", lambda: sum(file.errors for file in files))
+    if world.probes:
+        world.probes.subscribe(wakeups.wake)
+
+    def endpoint(service: Service) -> Endpoint:
+        backing = Backing(
+            trouble=service.trouble,
+            missing=service.missing,
+            metrics=exporter.text,
+            claim=world.claim,
+            token=options.token,
+        )
+        return Endpoint(application(backing), *options.listen)
+
+    closing = [*(file.close for file in files), *([world.probes.close] if world.probes else [])]
+    return Service(
+        Parts(
+            wakeups=wakeups,
+            watching=world.kubernetes,
+            may_act=may_act,
+            lease=world.lease,
+            endpoint=endpoint,
+            last=closing,
+        )
+    )
+
+
+def _export(exporter: Exporter, wakeups: Wakeups, world: _World) -> None:
+    """What is measured elsewhere, for the scrape."""
+    exporter.ask("idlewin_queue_depth", wakeups.queue.depth)
+    exporter.ask("idlewin_queue_oldest_wait_seconds", wakeups.queue.oldest_wait)
+    exporter.ask("idlewin_lease_held", world.lease.held)
+    counts = world.kubernetes.counts
+    exporter.ask("idlewin_api_lists_total", lambda: sum(c.lists for _, c in counts()))
+    exporter.ask("idlewin_api_watches_total", lambda: sum(c.watches for _, c in counts()))
