@@ -17,7 +17,6 @@ SHARED = {
     "typer": "idlewin.cli",
     "rich": "idlewin.cli",
     "numpy": "idlewin.forecasters",
-    "kubernetes": "idlewin.adapters",
     "urllib3": "idlewin.adapters",  # what both HTTP clients raise
 }
 
