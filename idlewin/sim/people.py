@@ -24,16 +24,15 @@ class People:
     # -- serving
 
     def scale(self, ref: Ref, replicas: int, writer: str = WRITER) -> None:
-        """The owner of a target wants it otherwise."""
+        """The owner of a target wants it otherwise. The size that it has already is no write."""
         target = self._objects.deployments.get(ref)
-        if target is None:
+        if target is None or target.replicas == replicas:
             return
         target.owner_wants, target.at_our_zero = replicas, False
-        if target.replicas != replicas:
-            target.writer, target.owner_wrote_at = writer, self._world.clock.now()
-            target.generation += 1
-            target.replicas = replicas
-            self._world.serving.changed(target)
+        target.writer, target.owner_wrote_at = writer, self._world.clock.now()
+        target.generation += 1
+        target.replicas = replicas
+        self._world.serving.changed(target)
         self._objects.touch(target)
 
     def delete_target(self, ref: Ref) -> None:
