@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from idlewin.adapters.clock import SystemClock
 from idlewin.core.forecast import Forecast, Forecaster
 from idlewin.core.load import History
 from idlewin.core.rule import Rule
+from idlewin.errors import UsageError
+from idlewin.options import Options
 
 if TYPE_CHECKING:
     from idlewin.adapters.claims import Claim
@@ -93,35 +95,10 @@ def replayed(case: Case, tell: Callable[[datetime, str], None]) -> Recording:
 # -- on a real cluster
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """What a person may choose where a real cluster is looked at."""
-
-    kubeconfig: Path | None = None
-    context: str | None = None
-    prometheus: str = ""
-    """Its URL."""
-    prometheus_token: str = ""
-    rules: Path | None = None
-    """Rules from files; None: those of the cluster."""
-    listen: tuple[str, int] = ("127.0.0.1", 8080)
-    token: str = ""
-    """What a caller of the endpoint's POSTs must bring; empty: nothing."""
-    journal: Path | None = None
-    lease: tuple[str, str] | None = None
-    """Its namespace and name; None: no other controller runs."""
-    instance: str = "idlewin"
-    """This process among its replicas."""
-    tick: timedelta = timedelta(seconds=15)
-    """The back-stop, and how often demand is asked for."""
-    workers: int = 4
-
-
 def live(options: Options) -> Service:
     """The controller on a real cluster. Raises IdlewinError where there is no way to it."""
     from idlewin.adapters.api import connect  # noqa: PLC0415
     from idlewin.adapters.claims import Claims  # noqa: PLC0415
-    from idlewin.adapters.clock import SystemClock  # noqa: PLC0415
     from idlewin.adapters.edits import Edits  # noqa: PLC0415
     from idlewin.adapters.kubernetes import KubernetesCluster  # noqa: PLC0415
     from idlewin.adapters.lease import KubernetesLease  # noqa: PLC0415
@@ -137,34 +114,19 @@ def live(options: Options) -> Service:
         own = connect(options.kubeconfig, options.context)
         lease = KubernetesLease(own, clock, options.lease, options.instance)
     probes = Probes(clock.monotonic)
-    return _service(
-        options,
-        _World(
-            kubernetes=kubernetes,
-            cluster=Probing(kubernetes, probes),
-            metrics=metrics,
-            lease=lease,
-            claim=Claims(Edits(api), clock).claim,
-            probes=probes,
-        ),
+    world = _World(
+        kubernetes=kubernetes,
+        cluster=Probing(kubernetes, probes),
+        metrics=metrics,
+        lease=lease,
+        claim=Claims(Edits(api), clock).claim,
+        probes=probes,
     )
-
-
-def observed(options: Options) -> Service:
-    """Rules of files, recorded like a dry run. Raises UsageError where one of them would act."""
-    from idlewin.adapters.files import refuse_acting  # noqa: PLC0415
-
-    service, rules = _dry(options)
-    refuse_acting(rules.rule(name) for name in rules.names())
-    return service
+    return _service(options, world)
 
 
 def dry_run(options: Options) -> Service:
     """The same with a recorder in place of all writes; the rules may be those of files."""
-    return _dry(options)[0]
-
-
-def _dry(options: Options) -> tuple[Service, Recorder]:
     from idlewin.adapters.claims import no_claims  # noqa: PLC0415
     from idlewin.service import AloneLease  # noqa: PLC0415
 
@@ -177,7 +139,7 @@ def _dry(options: Options) -> tuple[Service, Recorder]:
         lease=AloneLease(),
         claim=no_claims,
     )
-    return _service(options, world), recorder
+    return _service(options, world)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,7 +154,6 @@ class Explaining:
 
 def explaining(options: Options) -> Explaining:
     """A recorder over a real cluster, what looks at it, and what runs the cycle."""
-    from idlewin.adapters.clock import SystemClock  # noqa: PLC0415
     from idlewin.adapters.journal import MemoryJournal  # noqa: PLC0415
     from idlewin.observe import Observer  # noqa: PLC0415
     from idlewin.service import AloneLease  # noqa: PLC0415
@@ -208,28 +169,22 @@ def explaining(options: Options) -> Explaining:
 
 
 def returning(options: Options, rules: Collection[str]) -> tuple[KubernetesCluster, Controller]:
-    """For cycles that only give back, with rules taken for paused: the watches, and what runs them.
-
-    Needs no Prometheus, and asks no Lease: giving back is safe beside another that does the same.
-    """
+    """Cycles that only give back, which is safe beside another that leads: so without a Lease."""
     from idlewin.adapters.api import connect  # noqa: PLC0415
-    from idlewin.adapters.clock import SystemClock  # noqa: PLC0415
-    from idlewin.adapters.journal import FileJournal, Journals  # noqa: PLC0415
+    from idlewin.adapters.journal import MemoryJournal  # noqa: PLC0415
     from idlewin.adapters.kubernetes import KubernetesCluster  # noqa: PLC0415
     from idlewin.adapters.returning import Returning, UnaskedMetrics  # noqa: PLC0415
     from idlewin.service import AloneLease  # noqa: PLC0415
 
     clock, api = SystemClock(), connect(options.kubeconfig, options.context)
     kubernetes = KubernetesCluster(api, clock, instance=options.instance)
-    journal = Journals(*([FileJournal(options.journal)] if options.journal else []))
-    cluster = Returning(kubernetes, rules)
-    return kubernetes, controller_of(cluster, UnaskedMetrics(clock), journal, AloneLease())
+    cluster, metrics = Returning(kubernetes, rules), UnaskedMetrics(clock)
+    return kubernetes, controller_of(cluster, metrics, MemoryJournal(), AloneLease())
 
 
 def recorded(options: Options) -> tuple[KubernetesCluster, Recorder]:
     """A real cluster's watches, and a recorder over what they show."""
     from idlewin.adapters.api import connect  # noqa: PLC0415
-    from idlewin.adapters.clock import SystemClock  # noqa: PLC0415
     from idlewin.adapters.files import FileRules  # noqa: PLC0415
     from idlewin.adapters.kubernetes import KubernetesCluster  # noqa: PLC0415
     from idlewin.adapters.recorder import Recorder  # noqa: PLC0415
@@ -244,17 +199,14 @@ def recorded(options: Options) -> tuple[KubernetesCluster, Recorder]:
 
 def metrics_of(options: Options) -> Metrics:
     """Demand, as the Prometheus that was named tells it. Raises UsageError where none was."""
-    from idlewin.adapters.clock import SystemClock  # noqa: PLC0415
     from idlewin.adapters.prometheus import PrometheusMetrics  # noqa: PLC0415
-    from idlewin.errors import UsageError  # noqa: PLC0415
 
     if not options.prometheus:
         raise UsageError(
             "name the Prometheus that knows the demand: --prometheus http://HOST:9090, or "
             "$IDLEWIN_PROMETHEUS"
         )
-    token = options.prometheus_token
-    headers = {"Authorization": f"Bearer {token}"} if token else None
+    headers = {"Authorization": f"Bearer {token}"} if (token := options.prometheus_token) else None
     return PrometheusMetrics(options.prometheus, SystemClock(), headers=headers)
 
 
@@ -266,7 +218,6 @@ def controller_of(
     poll: timedelta | None = None,
 ) -> Controller:
     """The one controller, by the system's clock."""
-    from idlewin.adapters.clock import SystemClock  # noqa: PLC0415
     from idlewin.controller import Controller, Ports  # noqa: PLC0415
 
     return Controller(
@@ -295,7 +246,6 @@ class _World:
 
 
 def _service(options: Options, world: _World) -> Service:
-    from idlewin.adapters.clock import SystemClock  # noqa: PLC0415
     from idlewin.adapters.exporter import Exporter  # noqa: PLC0415
     from idlewin.adapters.http import Backing, Endpoint, application  # noqa: PLC0415
     from idlewin.adapters.journal import FileJournal, Journals  # noqa: PLC0415

@@ -119,6 +119,12 @@ class Claims:
         return _away(rule, trouble) if verdict is Verdict.FAILED else None
 
 
+def no_claims(rule: str, _length: timedelta) -> Claim:
+    """The answer where nothing may be written."""
+    message = f"no claim on rule {rule}: this controller runs dry and writes nothing"
+    return Claim(rule=rule, answer=Answer.REFUSED, message=message)
+
+
 def _in_force(rule: str, answer: Answer, until: datetime) -> Claim:
     already = " already" if answer is Answer.COVERED else ""
     message = f"rule {rule} is claimed until {format_instant(until)}{already}"

@@ -31,6 +31,8 @@ from idlewin.core.text import format_instant
 LARGEST_BODY = 1 << 20
 #: Calls at a time; more get 503, so a flood cannot take the controller's memory.
 MOST_CALLS = 64
+#: What is still being answered may take so long when the endpoint ends.
+LONGEST_END = timedelta(seconds=5)
 STATUS = {
     Answer.CLAIMED: 200,
     Answer.COVERED: 200,
@@ -134,10 +136,10 @@ class Endpoint:
         """Answer from now on."""
         self._thread.start()
 
-    def stop(self, timeout: timedelta) -> None:
+    def stop(self) -> None:
         """Answer what has begun, then no more."""
         self._server.should_exit = True
-        self._thread.join(timeout.total_seconds())
+        self._thread.join(LONGEST_END.total_seconds())
         self._socket.close()
 
 

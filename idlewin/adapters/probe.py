@@ -49,10 +49,11 @@ class _Asked:
 
 
 class Probes:
-    """Answers of probes. ``answered`` is called with a rule's name when one has changed."""
+    """Answers of probes, asked for in threads of their own. Implements Wake."""
 
-    def __init__(self, monotonic: Callable[[], float], answered: Callable[[str], None]) -> None:
-        self._monotonic, self._answered = monotonic, answered
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        self._monotonic = monotonic
+        self._wakes: list[Callable[[str], None]] = []
         self._lock = Lock()
         self._asked: dict[tuple[str, HttpProbe], _Asked] = {}
         self._pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="probe")
@@ -62,6 +63,10 @@ class Probes:
             HTTPSHandler(context=ssl.create_default_context()),
             _NoRedirect(),
         )
+
+    def subscribe(self, wake: Callable[[str], None]) -> None:
+        """Call ``wake`` with a rule's name whenever an answer has changed."""
+        self._wakes.append(wake)
 
     def answer(self, rule: str, probe: HttpProbe) -> bool | None:
         """Whether it answered as expected, lately; None: not known. Never waits."""
@@ -90,8 +95,8 @@ class Probes:
         with self._lock:
             changed = asked.answer is not answer
             asked.answer, asked.answered, asked.running = answer, self._monotonic(), False
-        if changed:
-            self._answered(rule)
+        for wake in self._wakes if changed else ():
+            wake(rule)
 
     def _get(self, probe: HttpProbe) -> bool:
         try:

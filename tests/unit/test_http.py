@@ -13,7 +13,7 @@ from tests.unit.asking import NOW, Asked
 def endpoint():
     asked = Asked()
     yield asked
-    asked.endpoint.stop(timedelta(seconds=5))
+    asked.endpoint.stop()
 
 
 @pytest.fixture
@@ -206,7 +206,7 @@ def test_posts_need_the_token_and_reads_do_not():
 
         assert ask.post("/wake/b580", b"", {"authorization": "Bearer s3cret"})[0] == 200
     finally:
-        ask.endpoint.stop(timedelta(seconds=5))
+        ask.endpoint.stop()
 
 
 def test_a_get_claims_nothing(ask):
@@ -223,7 +223,7 @@ def test_a_stopped_endpoint_answers_no_more():
     ask = Asked()
     assert ask("/healthz")[0] == 200
 
-    ask.endpoint.stop(timedelta(seconds=5))
+    ask.endpoint.stop()
 
     with pytest.raises(OSError, match="refused"):
         ask("/healthz")

@@ -41,7 +41,8 @@ class Answers:
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
         self.url = f"http://127.0.0.1:{self.server.server_port}/v1/models"
-        self.probes = Probes(lambda: self.now, self.changed.put)
+        self.probes = Probes(lambda: self.now)
+        self.probes.subscribe(self.changed.put)
 
     def probe(self, **changes):
         return HttpProbe(**{"url": self.url, "timeout": timedelta(seconds=LIMIT), **changes})

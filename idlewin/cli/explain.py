@@ -1,0 +1,119 @@
+"""``idlewin explain``: one cycle that writes nothing, told in words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from idlewin.cli.connection import (
+    Context,
+    Kubeconfig,
+    Prometheus,
+    PrometheusToken,
+    RuleName,
+    edits,
+    in_sight,
+)
+from idlewin.codec import decision_json
+from idlewin.core.calendar import Calendar, zone as calendar_zone
+from idlewin.core.decision import Decision
+from idlewin.core.explain import explain as told
+from idlewin.core.forecast import least_chance
+from idlewin.core.situation import Situation
+from idlewin.core.text import format_duration, format_instant
+from idlewin.errors import UnreachableError, UsageError
+from idlewin.options import Options
+from idlewin.ports import LookError
+from idlewin.wiring import Explaining, explaining
+
+
+class Output(StrEnum):
+    """How the answer is written."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+def explain(
+    rule: RuleName,
+    prometheus: Prometheus = "",
+    rules: Annotated[
+        Path | None, typer.Option(help="Take the rule from files instead of the cluster.")
+    ] = None,
+    output: Annotated[Output, typer.Option("-o", "--output", help="text or json")] = Output.TEXT,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    prometheus_token: PrometheusToken = "",
+) -> None:
+    """Say why a rule's pool is where it is.
+
+    It looks at the world now, decides as the controller does, and shows every comparison, what
+    would be written, and when the pool is looked at next. Nothing is written, and the API server
+    is not asked whether it would take the writes.
+    """
+    options = Options(
+        kubeconfig=kubeconfig,
+        context=context,
+        prometheus=prometheus,
+        prometheus_token=prometheus_token,
+        rules=rules,
+    )
+    world = explaining(options)
+    if rules is None:
+        edits(kubeconfig, context).existing_rule(rule)
+    with in_sight(world.kubernetes):
+        situation, decision = _looked(world, rule)
+    if output is Output.JSON:
+        typer.echo(json.dumps(decision_json(decision), indent=2))
+        return
+    typer.echo(told(decision))
+    for line in _beside(situation):
+        typer.echo(f"  {line}")
+
+
+def _looked(world: Explaining, name: str) -> tuple[Situation, Decision]:
+    stored = world.cluster.rule(name)
+    if stored is None:
+        raise UsageError(f"there is no rule {name}; there are {', '.join(world.cluster.names())}")
+    try:
+        situation = world.observer.situation(stored)
+        decision = world.controller.cycle(name)
+    except LookError as error:
+        raise UnreachableError(f"rule {name}: {error}; look at the cluster and try again") from None
+    if decision is None:
+        raise UsageError(f"rule {name} was deleted just now")
+    return situation, decision
+
+
+def _beside(s: Situation) -> Iterator[str]:
+    """What the checks rest on."""
+    yield f"demand: {s.load.level}, since {format_instant(s.load.since)}: {s.load.why}"
+    if s.object.wake_until:
+        yield f"claim: until {format_instant(s.object.wake_until)}"
+    if s.rule is not None:
+        yield _calendar(s.rule.window.calendar, s)
+        if s.forecast is not None:
+            asked = least_chance(s.rule.forecast.budget, s.rule.window.max_per_day)
+            window = s.rule.window.min
+            yield (
+                f"forecast: {s.forecast.method}, resting on {s.forecast.rests_on}; idle for "
+                f"{format_duration(window)} with chance {s.forecast.chance(window):.2f}, asked for "
+                f"{asked:.2f}, which holds until {format_instant(s.forecast.idle_until(asked))}"
+            )
+    for refusal in s.refusals:
+        yield f"{refusal.fault}: {refusal.text}"
+
+
+def _calendar(calendar: Calendar, s: Situation) -> str:
+    local = s.now.astimezone(calendar_zone(calendar.time_zone)).strftime("%a %Y-%m-%d %H:%M")
+    closes, opens = calendar.open_until(s.now), calendar.opens_at(s.now)
+    if closes is not None:
+        state = f"open until {format_instant(closes)} at least"
+    else:
+        state = f"closed, opens {format_instant(opens)}" if opens else "closed for weeks"
+    return f"calendar: {calendar.time_zone}, where it is {local}: {state}"

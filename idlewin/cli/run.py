@@ -1,0 +1,170 @@
+"""``idlewin run``: the controller, until it is told to stop."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from idlewin.adapters.files import refuse_acting
+from idlewin.adapters.logs import LogFormat, set_up
+from idlewin.cli.connection import Context, Kubeconfig, Prometheus, PrometheusToken
+from idlewin.core.text import parse_duration
+from idlewin.errors import Exit, UsageError
+from idlewin.options import Options
+from idlewin.rulefile import read_files
+from idlewin.wiring import dry_run, live
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from idlewin.service import Service
+
+_POD = "This process"
+
+
+_Rules = Annotated[
+    Path | None,
+    typer.Option(
+        help="Rules from files instead of the cluster's. They are observed, or run dry: a file "
+        "cannot remember what serving was."
+    ),
+]
+_Dry = Annotated[
+    bool,
+    typer.Option(
+        "--dry-run",
+        help="Write nothing at all. The status is remembered in memory, but the pool does not "
+        "move: the first step of a handover is shown; the rest is for replay.",
+    ),
+]
+_Listen = Annotated[
+    str,
+    typer.Option(
+        metavar="HOST:PORT",
+        help="Where /healthz, /readyz, /metrics, /wake and /alertmanager answer. "
+        "Default: 0.0.0.0:8080 in a cluster, 127.0.0.1:8080 elsewhere.",
+        envvar="IDLEWIN_LISTEN",
+    ),
+]
+_TokenFile = Annotated[
+    Path | None,
+    typer.Option(help="A file with the bearer token that calls of /wake and /alertmanager need."),
+]
+_Tick = Annotated[str, typer.Option(metavar="DURATION", help="How often demand is asked for.")]
+_Workers = Annotated[
+    int, typer.Option(min=1, max=64, help="Pools that are looked at at the same time.")
+]
+_Journal = Annotated[
+    Path | None, typer.Option(help="A file that every decision is written to, as JSON lines.")
+]
+_Lease = Annotated[
+    str,
+    typer.Option(
+        metavar="NAMESPACE/NAME",
+        help="The Lease by which one of several controllers acts. Default: idlewin, in the pod's "
+        "namespace or idlewin-system.",
+    ),
+]
+_NoLease = Annotated[
+    bool, typer.Option("--no-lease", help="No other controller runs: act without a Lease.")
+]
+_LogFormat = Annotated[LogFormat, typer.Option(help="How a line of the log looks.")]
+
+
+def run(
+    prometheus: Prometheus = "",
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    rules: _Rules = None,
+    dry: _Dry = False,
+    listen: _Listen = "",
+    token_file: _TokenFile = None,
+    tick: _Tick = "15s",
+    workers: _Workers = 4,
+    journal: _Journal = None,
+    lease: _Lease = "",
+    no_lease: _NoLease = False,
+    log_format: _LogFormat = LogFormat.TEXT,
+    prometheus_token: PrometheusToken = "",
+) -> None:
+    """Run the controller.
+
+    It ends between two actions at SIGTERM or SIGINT. Whatever it was at is found and ended by the
+    next one that starts.
+    """
+    set_up(log_format)
+    options = Options(
+        kubeconfig=kubeconfig,
+        context=context,
+        prometheus=prometheus,
+        prometheus_token=prometheus_token,
+        rules=rules,
+        listen=_address(listen),
+        token=_token(token_file),
+        journal=journal,
+        lease=None if no_lease else _lease(lease),
+        instance=f"{os.environ.get('POD_NAME') or socket.gethostname()}_{os.getpid()}",
+        tick=_tick(tick),
+        workers=workers,
+    )
+    if rules is not None and not dry:
+        refuse_acting(read_files([rules]).objects)
+    service = (dry_run if dry or rules is not None else live)(options)
+
+    _run(service)
+
+
+def _run(service: Service) -> None:
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        service.stop()
+
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, stop)
+    if not service.run():
+        raise typer.Exit(Exit.FAILED)
+
+
+def _address(text: str) -> tuple[str, int]:
+    if not text:
+        return ("0.0.0.0" if "KUBERNETES_SERVICE_HOST" in os.environ else "127.0.0.1", 8080)  # noqa: S104
+    host, colon, port = text.rpartition(":")
+    if not colon or not port.isdigit() or not int(port) < 65536:
+        raise UsageError(f"--listen {text!r} is no address; write HOST:PORT, such as 0.0.0.0:8080")
+    return host.strip("[]") or "0.0.0.0", int(port)  # noqa: S104 - so it was asked for
+
+
+def _token(path: Path | None) -> str:
+    if path is None:
+        return ""
+    try:
+        token = path.read_text().strip()
+    except OSError as error:
+        raise UsageError(f"--token-file {path} cannot be read: {error.strerror}") from None
+    if not token:
+        raise UsageError(f"--token-file {path} is empty; write a token into it")
+    return token
+
+
+def _lease(text: str) -> tuple[str, str]:
+    if not text:
+        return os.environ.get("POD_NAMESPACE") or "idlewin-system", "idlewin"
+    namespace, slash, name = text.partition("/")
+    if not (namespace and slash and name) or "/" in name:
+        raise UsageError(f"--lease {text!r} names no Lease; write NAMESPACE/NAME")
+    return namespace, name
+
+
+def _tick(text: str) -> timedelta:
+    try:
+        tick = parse_duration(text)
+    except ValueError as error:
+        raise UsageError(f"--tick: {error}") from None
+    if tick < timedelta(seconds=1):
+        raise UsageError(f"--tick {text} is too short; write 1s or more")
+    return tick

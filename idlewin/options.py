@@ -1,0 +1,31 @@
+"""What a person may choose where a real cluster is looked at; the command line fills it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What a person may choose where a real cluster is looked at."""
+
+    kubeconfig: Path | None = None
+    context: str | None = None
+    prometheus: str = ""
+    """Its URL."""
+    prometheus_token: str = ""
+    rules: Path | None = None
+    """Rules from files; None: those of the cluster."""
+    listen: tuple[str, int] = ("127.0.0.1", 8080)
+    token: str = ""
+    """What a caller of the endpoint's POSTs must bring; empty: nothing."""
+    journal: Path | None = None
+    lease: tuple[str, str] | None = None
+    """Its namespace and name; None: no other controller runs."""
+    instance: str = "idlewin"
+    """This process among its replicas."""
+    tick: timedelta = timedelta(seconds=15)
+    """The back-stop, and how often demand is asked for."""
+    workers: int = 4
