@@ -95,8 +95,7 @@ class Controller:
         self.port = free_ports(1)[0]
         self._options = {
             "--kubeconfig": str(self.kubeconfig),
-            "--host": HOST,
-            "--port": str(self.port),
+            "--listen": f"{HOST}:{self.port}",
             **(options or {}),
         }
         folder.mkdir(parents=True, exist_ok=True)
