@@ -98,7 +98,7 @@ def verdict_of(error: ApiError) -> Verdict:
         return Verdict.GONE
     if error.conflict:
         # A pod of the same name with another UID: the one that was meant is gone.
-        return Verdict.GONE if "UID in precondition" in error.message else Verdict.CONFLICT
+        return Verdict.GONE if "UID in" in error.message else Verdict.CONFLICT
     if error.status == 429:
         return Verdict.REFUSED if _by_budget(error) else Verdict.FAILED
     if 400 <= error.status < 500:

@@ -1,0 +1,289 @@
+"""The real cluster, through our adapter, keeps what the ports promise; as an account of deploy/."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from idlewin.adapters.kubernetes import KubernetesCluster
+from idlewin.core.decision import (
+    EvictPod,
+    FenceQueue,
+    ForgetRecord,
+    HoldRule,
+    ReleaseRule,
+    Remember,
+    ReopenLocalQueue,
+    ScaleBack,
+    SetActive,
+    StopLocalQueue,
+    Verdict,
+)
+from idlewin.core.pool import Role, StopPolicy
+from idlewin.core.status import Status
+from tests.controlplane.conftest import plane  # noqa: F401 - a fixture
+from tests.controlplane.deployed import deploy
+from tests.controlplane.place import Place, a_cluster, a_place
+from tests.labs.kubelab.controlplane import ControlPlane
+
+pytestmark = pytest.mark.controlplane
+
+
+@pytest.fixture(scope="module")
+def cluster(plane: ControlPlane) -> Iterator[KubernetesCluster]:  # noqa: F811
+    deploy(plane)
+    cluster = a_cluster(plane.service_account_kubeconfig("idlewin-system", "idlewin"))
+    yield cluster
+    cluster.stop()
+
+
+@pytest.fixture
+def place(plane: ControlPlane, cluster: KubernetesCluster) -> Iterator[Place]:  # noqa: F811
+    with a_place(plane, cluster) as place:
+        yield place
+
+
+def verdict(place: Place, action) -> Verdict:
+    outcome = place.apply(action)
+    assert outcome.verdict is Verdict.DONE or outcome.message
+    return outcome.verdict
+
+
+# -- the rule
+
+
+def test_a_status_is_written_only_over_the_version_that_was_read(place: Place) -> None:
+    place.make_rule()
+    stored = place.cluster.rule(place.name)
+    write = Remember(place.name, stored.resource_version, None, Status(epoch=1))
+
+    first, second = place.apply(write), place.apply(write)
+
+    assert (first.verdict, second.verdict) == (Verdict.DONE, Verdict.CONFLICT)
+    again = replace(write, resource_version=first.resource_version, status=Status(epoch=2))
+    assert place.apply(again).verdict is Verdict.DONE
+    assert place.cluster.rule(place.name).status.epoch == 2, "our own write is seen at once"
+
+
+def test_a_deleted_rule_stays_until_its_finalizer_goes(place: Place) -> None:
+    place.make_rule()
+    assert verdict(place, HoldRule(place.name)) is Verdict.DONE
+    place.api.delete(place.rule_path)
+    place.until("deletion", lambda: place.cluster.rule(place.name).deleting)
+
+    assert verdict(place, ReleaseRule(place.name)) is Verdict.DONE
+    place.until("its end", lambda: place.cluster.rule(place.name) is None)
+    assert place.apply(HoldRule(place.name)).verdict is Verdict.GONE
+
+
+def test_names_are_oldest_first_and_a_rule_that_cannot_be_read_is_told(place: Place) -> None:
+    place.make_rule(annotations={"idlewin.dev/wake-until": "soon"})
+
+    stored = place.cluster.rule(place.name)
+    assert place.name in place.cluster.names()
+    assert (stored.wake_until, bool(stored.wake_error)) == (None, True)
+    assert stored.rule is not None
+
+
+# -- serving
+
+
+def test_zero_and_back_leave_serving_as_it_was(place: Place) -> None:
+    place.make_target()
+    before = place.api.get(place.target_path)["spec"]
+
+    assert verdict(place, place.to_zero(epoch=4)) is Verdict.DONE
+    lowered = place.target()
+    assert (lowered.replicas, lowered.replicas_writer) == (0, "idlewin")
+    assert (lowered.record.replicas, lowered.record.epoch) == (1, 4)
+    place.until_free()
+    assert verdict(place, ScaleBack(place.ref, lowered.uid, 1, place.name)) is Verdict.DONE
+    place.until("ready serving", lambda: place.target().ready == 1)
+    assert place.target().record is None
+    assert place.api.get(place.target_path)["spec"] == before
+
+
+@pytest.mark.parametrize("claims", [1, 0])
+def test_a_stateful_set_is_served_too(place: Place, claims: int) -> None:
+    place.make_target(kind="StatefulSet", claims=claims)
+    (pod,) = place.look().on_cards(Role.SERVING)
+    assert (pod.owner, pod.claims) == (str(place.ref), claims)
+
+    assert verdict(place, place.to_zero()) is Verdict.DONE
+    place.until_free()
+    back = ScaleBack(place.ref, place.target().uid, 1, place.name)
+    assert verdict(place, back) is Verdict.DONE
+    place.until("ready serving", lambda: place.target().ready == 1)
+
+
+def test_to_zero_survives_a_change_of_version_but_not_of_replicas(place: Place) -> None:
+    place.make_target()
+    stale = place.to_zero()
+    place.edit(place.target_path, metadata={"annotations": {"a": "b"}})
+    place.until("the edit", lambda: place.target().resource_version != stale.resource_version)
+
+    place.edit(place.target_path, spec={"replicas": 2})
+    assert verdict(place, stale) is Verdict.CONFLICT
+    place.edit(place.target_path, spec={"replicas": 1})
+    assert verdict(place, stale) is Verdict.DONE
+    assert verdict(place, stale) is Verdict.DONE, "carried out twice is the same as once"
+
+
+def test_a_raise_by_its_owner_is_not_overwritten(place: Place) -> None:
+    place.make_target()
+    place.apply(place.to_zero())
+    uid = place.target().uid
+    place.edit(place.target_path, spec={"replicas": 3})
+
+    assert verdict(place, ScaleBack(place.ref, uid, 1, place.name)) is Verdict.REFUSED
+    assert verdict(place, ForgetRecord(place.ref, uid, place.name)) is Verdict.DONE
+    assert (place.target().replicas, place.target().record) == (3, None)
+
+
+def test_the_record_of_another_rule_is_left_alone(place: Place) -> None:
+    place.make_target()
+    place.apply(replace(place.to_zero(), rule="other"))
+    uid = place.target().uid
+
+    assert verdict(place, ScaleBack(place.ref, uid, 1, place.name)) is Verdict.REFUSED
+    assert verdict(place, ForgetRecord(place.ref, uid, place.name)) is Verdict.DONE
+    assert place.target().record.rule == "other"
+    assert verdict(place, ScaleBack(place.ref, uid, 1, "other")) is Verdict.DONE
+
+
+def test_a_target_of_another_uid_or_of_none_is_gone(place: Place) -> None:
+    place.make_target()
+    other = ScaleBack(place.ref, "another-uid", 1, place.name)
+
+    assert verdict(place, other) is Verdict.GONE
+    place.api.delete(place.target_path)
+    assert verdict(place, other) is Verdict.GONE
+    assert place.look().targets == ()
+
+
+# -- queues
+
+
+def test_a_queue_is_opened_and_closed_with_our_epoch_and_shows_it(place: Place) -> None:
+    place.make_queue()
+
+    assert verdict(place, place.policy(StopPolicy.NONE, 3)) is Verdict.DONE
+    queue = place.queue()
+    assert (queue.stop_policy, queue.epoch, queue.stop_writer) == (StopPolicy.NONE, 3, "idlewin")
+    assert queue.stopped_since is None
+    assert verdict(place, place.policy(StopPolicy.HOLD_AND_DRAIN, 4)) is Verdict.DONE
+    place.until("the stop", lambda: place.queue().stopped_since)
+    assert place.queue().left is StopPolicy.HOLD_AND_DRAIN
+
+
+def test_an_opening_is_refused_by_epoch_uid_and_adoption(place: Place) -> None:
+    place.make_queue()
+    opening = place.policy(StopPolicy.NONE, 5)
+
+    assert verdict(place, replace(opening, uid="another")) is Verdict.GONE
+    assert verdict(place, replace(opening, rule="another")) is Verdict.REFUSED
+    fence = FenceQueue(place.name, opening.uid, 6, place.name)
+    assert verdict(place, fence) is Verdict.DONE
+    assert verdict(place, opening) is Verdict.REFUSED
+    assert verdict(place, place.policy(StopPolicy.HOLD, 2)) is Verdict.DONE
+    assert place.queue().epoch == 6, "a closing never takes the fence down"
+
+
+def test_what_a_person_closed_is_not_reopened_until_resume(place: Place) -> None:
+    place.make_rule()
+    place.make_queue()
+    place.apply(place.policy(StopPolicy.NONE))
+    place.edit(place.queue_path, spec={"stopPolicy": "HoldAndDrain"})
+    place.until("their stop", lambda: place.queue().stop_policy is StopPolicy.HOLD_AND_DRAIN)
+
+    refused = place.apply(place.policy(StopPolicy.NONE, 2))
+    assert (refused.verdict, "kubectl" in refused.message) == (Verdict.REFUSED, True)
+    marks = {"annotations": {"idlewin.dev/resume": "2999-01-01T00:00:00Z"}}
+    place.edit(place.rule_path, metadata=marks)
+    place.until("the resume", lambda: place.cluster.rule(place.name).resume_at)
+    assert verdict(place, place.policy(StopPolicy.NONE, 3)) is Verdict.DONE
+
+
+def test_a_closing_between_look_and_opening_is_respected(place: Place) -> None:
+    place.make_queue()
+    opening = place.policy(StopPolicy.NONE)
+    place.edit(place.queue_path, spec={"stopPolicy": "HoldAndDrain"})
+
+    assert verdict(place, opening) is Verdict.REFUSED
+    assert place.api.get(place.queue_path)["spec"]["stopPolicy"] == "HoldAndDrain"
+
+
+def test_a_local_queue_is_given_back_unless_its_owner_changed_it(place: Place) -> None:
+    place.make_queue()
+    (local,) = place.queue().local_queues
+    stop = StopLocalQueue(local, place.name, StopPolicy.HOLD_AND_DRAIN)
+    give = ReopenLocalQueue(local.namespace, local.name, local.uid, "HoldAndDrain", "None")
+
+    assert verdict(place, stop) is Verdict.DONE
+    assert verdict(place, give) is Verdict.DONE
+    assert place.queue().local_queues[0].stop_policy is StopPolicy.NONE
+    place.apply(stop)
+    place.edit(place.local_path, spec={"stopPolicy": "Hold"})
+    assert verdict(place, give) is Verdict.DONE
+    assert place.look().queue(place.name).local_queues[0].stop_policy is StopPolicy.HOLD
+
+
+# -- work
+
+
+def test_work_is_seen_stopped_woken_and_evicted(place: Place) -> None:
+    place.make_queue("None")
+    place.make_job()
+    place.until_batch()
+    (pod,), (work,) = place.look().on_cards(Role.BATCH), place.queue().workloads
+    assert (pod.owner, pod.claims) == (f"{work.namespace}/{work.name}", 1)
+    assert (work.admitted, work.contract, work.grace.total_seconds()) == (True, True, 2)
+
+    asleep = SetActive(work.namespace, work.name, work.uid, active=False)
+    assert verdict(place, asleep) is Verdict.DONE
+    place.until_free()
+    assert verdict(place, replace(asleep, active=True)) is Verdict.DONE
+    place.until_batch()
+    (again,) = place.look().on_cards(Role.BATCH)
+    assert verdict(place, EvictPod(pod)) is Verdict.GONE
+    assert verdict(place, EvictPod(replace(again, uid="another"))) is Verdict.GONE
+    assert verdict(place, EvictPod(again, delete=True)) is Verdict.DONE
+    assert verdict(place, SetActive("default", "none", "x", active=True)) is Verdict.GONE
+
+
+def test_finished_work_is_not_shown_though_kueue_says_admitted(place: Place) -> None:
+    place.make_queue("None")
+    job = place.make_job()
+    place.until_batch()
+    (pod,) = place.look().on_cards(Role.BATCH)
+    finish = {"annotations": {"kubelab/finish": "succeeded"}}
+    place.edit(f"/api/v1/namespaces/default/pods/{pod.name}", metadata=finish)
+
+    place.until("the end", lambda: not place.queue().workloads)
+    assert place.look().pods == (), job
+
+
+# -- Kueue down: the last test of the file
+
+
+def test_with_kueue_down_the_ladder_below_the_queue_still_works(place: Place) -> None:
+    place.make_queue("None")
+    place.make_job()
+    place.until_batch()
+    (pod,), queue = place.look().on_cards(Role.BATCH), place.queue()
+    place.plane.kill("kueue", signal.SIGKILL)
+    try:
+        refused = place.apply(place.policy(StopPolicy.HOLD_AND_DRAIN))
+        assert refused.verdict is Verdict.REFUSED
+        assert "webhook" in place.cluster.rehearse([place.policy(StopPolicy.HOLD)])
+        (local,) = queue.local_queues
+        stop = StopLocalQueue(local, place.name, StopPolicy.HOLD_AND_DRAIN)
+        assert verdict(place, stop) is Verdict.DONE
+        assert verdict(place, EvictPod(pod)) is Verdict.DONE
+        place.until_free()
+    finally:
+        place.plane.run("kueue")
+        place.plane.wait_ready("kueue")
