@@ -47,9 +47,6 @@ def checked(found: RuleFiles) -> RuleFiles:
 
 def _not_in_force(rule: Rule) -> Iterator[Problem]:
     told = "is accepted, but not yet in force"
-    for number, serving in enumerate(rule.serving):
-        if serving.probe is not None:
-            yield _at(("serving", number, "probe"), f"{told}: ready means that the pods are ready")
     if rule.forecast.day_types.holidays is not None:
         yield _at(("forecast", "dayTypes"), f"{told}: a holiday counts as its weekday")
 

@@ -105,7 +105,7 @@ def test_rules_that_can_be_used_end_with_0_and_say_what_is_not_yet_in_force():
 
     assert done.returncode == 0
     assert "rules/office.yaml:4: office: ok\n" in done.stdout
-    assert "spec.serving[0].probe: is accepted, but not yet in force" in done.stdout
+    assert "spec.forecast.dayTypes: is accepted, but not yet in force" in done.stdout
 
 
 def test_a_rule_that_cannot_be_used_ends_with_1_and_the_others_are_told_too(broken):

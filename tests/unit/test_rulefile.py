@@ -246,11 +246,6 @@ def test_two_rules_on_one_thing_are_an_error_on_the_later(tmp_path, old, new, fi
             "window.min 30m is no longer than the",
         ),
         (
-            "CalendarOnly",
-            "CalendarOnly\n      probe: {http: {url: 'http://x'}}",
-            "spec.serving[0].probe: is accepted, but not yet in force",
-        ),
-        (
             "  batch:",
             "  forecast: {dayTypes: {holidays: AT}}\n  batch:",
             "spec.forecast.dayTypes: is accepted, but not yet in force",
