@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
@@ -15,7 +14,7 @@ from idlewin.core.load import History
 from idlewin.core.rule import Demand
 from idlewin.core.window import Span, clipped, total
 from tests.contract.demand_rules import HandClock, rule
-from tests.contract.test_prometheus import DOOR, MODEL, ROUTER, VLLM, open_metrics
+from tests.contract.prometheus_lab import DOOR, MODEL, ROUTER, VLLM, open_metrics
 from tests.labs.kubelab.api import wait_for
 from tests.labs.promlab.exporters import Exporter
 from tests.labs.promlab.prometheus import Prometheus
@@ -25,14 +24,6 @@ NOW = datetime.fromtimestamp(time.time() // 7200 * 7200 - 7200, tz=UTC)
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 TARGET = 'job="live",instance="a"'
 Value = Callable[[datetime], float | None]
-
-
-@pytest.fixture
-def server(promlab_programs: Path, tmp_path: Path) -> Iterator[Prometheus]:
-    with Exporter() as exporter:
-        server = Prometheus(promlab_programs, tmp_path / "prometheus", {"live": exporter.port})
-        yield server
-        server.stop()
 
 
 @pytest.fixture
@@ -97,12 +88,7 @@ def test_two_weeks_at_half_a_minute_come_in_pieces_and_then_only_their_end(
     later = metrics.history(watched, past, step)
     assert asked == [(NOW - 2 * MINUTE + step, NOW + 5 * MINUTE)]
     assert later.covers == Span(NOW - past + 5 * MINUTE, NOW + 5 * MINUTE)
-    assert later == history_at(server, clock.at, past, step)
-
-
-def history_at(server: Prometheus, at: datetime, past: timedelta, step: timedelta) -> History:
-    """The same, fetched anew."""
-    return PrometheusMetrics(server.url, HandClock(at)).history(rule(VLLM), past, step)
+    assert later == PrometheusMetrics(server.url, clock).history(watched, past, step)
 
 
 def test_rules_that_share_a_source_share_what_was_fetched(
@@ -275,18 +261,13 @@ def test_a_free_form_demand_is_idle_where_it_is_empty_and_its_exporter_up(
     assert history(server, scalar, past=HOUR, step=MINUTE).unknown == ()
 
 
-def test_a_router_that_was_asked_hours_ago_is_idle_now(
-    promlab_programs: Path, tmp_path: Path
-) -> None:
-    with Exporter() as exporter:
-        exporter.set("traefik_config_last_reload_success", 1)
-        server = Prometheus(promlab_programs, tmp_path / "p", {"live": exporter.port})
-        server.backfill(open_metrics(door(8 * HOUR, lambda _: 1.0)))
-        with server:
-            wait_for("a scrape", lambda: server.value("traefik_config_last_reload_success") == 1)
-            metrics = PrometheusMetrics(server.url, HandClock(NOW + 2 * HOUR))
+def test_a_router_that_was_asked_hours_ago_is_idle_now(server: Prometheus, live: Exporter) -> None:
+    live.set("traefik_config_last_reload_success", 1)
+    server.backfill(open_metrics(door(8 * HOUR, lambda _: 1.0)))
+    server.start()
+    wait_for("a scrape", lambda: server.value("traefik_config_last_reload_success") == 1)
 
-            (reading,) = metrics.read(rule(DOOR))
+    (reading,) = PrometheusMetrics(server.url, HandClock(NOW + 2 * HOUR)).read(rule(DOOR))
 
     assert (reading.value, reading.why) == (0, "")
 
@@ -300,19 +281,18 @@ def test_a_rule_by_the_calendar_only_is_never_busy(server: Prometheus) -> None:
 def test_a_history_goes_on_where_prometheus_failed(
     server: Prometheus, asked: list[tuple[datetime, datetime]]
 ) -> None:
-    past = 14 * DAY
-    server.backfill(vllm(past, MINUTE, working_hours))
+    server.backfill(vllm(3 * DAY, MINUTE, working_hours))
     server.start()
     clock = HandClock(NOW - DAY)
     metrics = PrometheusMetrics(server.url, clock)
-    metrics.history(rule(VLLM), 13 * DAY, MINUTE)
+    metrics.history(rule(VLLM), 2 * DAY, MINUTE)
     server.stop()
     clock.at = NOW
 
-    broken = metrics.history(rule(VLLM), 13 * DAY, MINUTE)
+    broken = metrics.history(rule(VLLM), 2 * DAY, MINUTE)
     server.start()
     asked.clear()
-    again = metrics.history(rule(VLLM), 13 * DAY, MINUTE)
+    again = metrics.history(rule(VLLM), 2 * DAY, MINUTE)
 
     assert broken.unknown == (Span(NOW - DAY - 2 * MINUTE, NOW),)
     assert again.unknown == ()
