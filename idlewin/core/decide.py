@@ -64,11 +64,13 @@ def _stay(s: Situation, phase: Phase, checks: Checks) -> Decision:
 
 def _contest(s: Situation, status: Status) -> Status:
     """An opening by somebody else is corrected a few times, then the rule is Contested."""
-    counters = follow.corrected(s, status.counters)
-    if counters.corrections <= follow.CORRECTIONS:
-        return replace(status, counters=counters)
-    writer = next(q.stop_writer for q in opening.ours(s) if opening.opened_by_other(q))
-    return replace(status, contested_by=writer)
+    opened = [queue for queue in opening.ours(s) if opening.opened_by_other(queue)]
+    if not opened:
+        return status
+    corrections = status.counters.corrections + 1
+    if corrections > follow.CORRECTIONS:
+        return replace(status, contested_by=opened[0].stop_writer or "somebody")
+    return replace(status, counters=replace(status.counters, corrections=corrections))
 
 
 def _moved_until(status: Status, due: datetime) -> Status:

@@ -160,20 +160,10 @@ class HoldRule:
     rule: str
 
 
-Action = (
-    Remember
-    | ScaleToZero
-    | ScaleBack
-    | ForgetRecord
-    | SetStopPolicy
-    | FenceQueue
-    | StopLocalQueue
-    | ReopenLocalQueue
-    | SetActive
-    | EvictPod
-    | ReleaseRule
-    | HoldRule
-)
+RuleAction = Remember | ReleaseRule | HoldRule
+ServingAction = ScaleToZero | ScaleBack | ForgetRecord
+BatchAction = SetStopPolicy | FenceQueue | StopLocalQueue | ReopenLocalQueue | SetActive | EvictPod
+Action = RuleAction | ServingAction | BatchAction
 
 
 class Verdict(StrEnum):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from idlewin.core.decision import (
     Action,
+    BatchAction,
     Check,
     Decision,
     EvictPod,
@@ -58,6 +59,16 @@ def wish(action: Action) -> str:
             return f"scale {target} back to {replicas}"
         case ForgetRecord(target):
             return f"take our record off {target}, which its owner raised"
+        case HoldRule(rule):
+            return f"put our finalizer on rule {rule}"
+        case ReleaseRule(rule):
+            return f"take our finalizer off rule {rule}"
+        case _:
+            return _batch_wish(action)
+
+
+def _batch_wish(action: BatchAction) -> str:
+    match action:
         case SetStopPolicy(queue, _, policy, epoch):
             return f"set ClusterQueue {queue} to {policy}, epoch {epoch}"
         case FenceQueue(queue, _, epoch):
@@ -70,7 +81,3 @@ def wish(action: Action) -> str:
             return f"{'wake' if active else 'stop'} workload {namespace}/{name}"
         case EvictPod(pod, delete):
             return f"{'delete' if delete else 'evict'} pod {pod.namespace}/{pod.name}"
-        case HoldRule(rule):
-            return f"put our finalizer on rule {rule}"
-        case ReleaseRule(rule):
-            return f"take our finalizer off rule {rule}"

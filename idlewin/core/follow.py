@@ -13,7 +13,6 @@ from idlewin.core.reason import Reason
 from idlewin.core.rule import QueueClass, Rule
 from idlewin.core.situation import Situation
 from idlewin.core.status import (
-    Counters,
     LeadTimes,
     Remembered,
     Status,
@@ -243,10 +242,3 @@ def resumed(s: Situation) -> Status:
         back_off_until=None,
         counters=replace(status.counters, corrections=0, failures=0),
     )
-
-
-def corrected(s: Situation, counters: Counters) -> Counters:
-    """The counters once an opening by somebody else is corrected while serving."""
-    if any(opening.opened_by_other(queue) for queue in opening.ours(s)):
-        return replace(counters, corrections=counters.corrections + 1)
-    return counters
