@@ -42,6 +42,8 @@ class Trouble:
         self._lag_until: datetime | None = None
         self._refused: dict[type[Action], datetime] = {}
         self._frozen = False
+        self.stale = False
+        """The write at hand is one of a process that stood still while another took the lead."""
         self.injected = 0
         """How many faults there were."""
 
@@ -76,6 +78,7 @@ class Trouble:
     def before(self, action: Action) -> Outcome | None:
         """Some writes do not reach the API server."""
         now, rates = self._world.clock.now(), self.rates
+        self.stale = False
         if (until := self._refused.get(type(action))) and now < until:
             self.injected += 1
             return Outcome(action, Verdict.REFUSED, "403 denied by somebody's webhook")
@@ -109,4 +112,4 @@ class Trouble:
         self._world.start_controller()
         length = timedelta(seconds=self._random.uniform(1, 90))
         self._world.clock.run(self._world.clock.now() + length)
-        self._frozen = False
+        self._frozen, self.stale = False, True

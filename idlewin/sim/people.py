@@ -61,9 +61,9 @@ class People:
     # -- queues
 
     def set_policy(self, queue: str, policy: StopPolicy, writer: str = WRITER) -> None:
-        """A person opens or closes a ClusterQueue."""
+        """A person opens or closes a ClusterQueue; with Kueue down its webhook refuses them too."""
         stored = self._objects.queues.get(queue)
-        if stored is None or stored.stop_policy is policy:
+        if stored is None or stored.stop_policy is policy or not self._world.kueue.up:
             return
         stored.stop_policy, stored.writer = policy, writer
         stored.wrote_at = self._world.clock.now()
@@ -78,6 +78,13 @@ class People:
             stored.stop_policy, stored.writer = policy, WRITER
             self._objects.touch(stored)
             self._world.kueue.local_queue_written(stored)
+
+    def adopt(self, queue: str, rule: str) -> None:
+        """A person lets a rule have a ClusterQueue, or takes it away from all of them."""
+        stored = self._objects.queues.get(queue)
+        if stored is not None and self._world.kueue.up:
+            stored.adopted_by = rule
+            self._objects.touch(stored)
 
     def delete_queue(self, queue: str) -> None:
         """A ClusterQueue is deleted: it stays, Terminating, while work of it is admitted."""

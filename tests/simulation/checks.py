@@ -72,6 +72,8 @@ class Checks:
         self.lost: set[str] = set()
         """Rules whose records were taken from both places: nothing can be promised of those."""
         self.faults = lambda: 0
+        self.stale = lambda: False
+        """Whether a write is one of a controller that was believed dead."""
         self.writes = 0
         world.cluster.witnesses.append(self)
         world.kueue.on_evict.append(self.evicted)
@@ -79,7 +81,7 @@ class Checks:
 
     # -- what is seen
 
-    def looked(self, scope: Scope, pool: Pool, *, fresh: bool) -> None:
+    def looked(self, scope: Scope, pool: Pool, *, fresh: bool) -> None:  # noqa: ARG002
         self.truths[scope.rule] = self._truth(scope.rule)
 
     def _truth(self, rule: str) -> Truth:
@@ -132,6 +134,8 @@ class Checks:
             case SetStopPolicy(policy=StopPolicy.NONE) as action:
                 if self.before.policy is not StopPolicy.NONE:
                     self._opened(action)
+            case SetStopPolicy() as action if self.before.policy is not action.policy:
+                self._closed(action)
             case Remember() as action:
                 self._remembered(action)
         self._records()
@@ -141,6 +145,10 @@ class Checks:
         window = self._status(action.rule).window
         entry = next((t for t in window.targets if t.uid == target.uid), None) if window else None
         held = target.record
+        if self.stale():
+            # The fence is the record on the target: whoever finds it while serving gives it back.
+            self._must(held and held.replicas == target.owner_wants, "P1", f"no record: {held}")
+            return
         self._must(entry is not None, "P1", f"{target.ref} lowered, not on record in the status")
         self._must(
             entry and entry.replicas == self.before.replicas == target.owner_wants,
@@ -159,6 +167,21 @@ class Checks:
             f"{target.ref} was raised by its owner at {changed}, and lowered again",
         )
         self._must(not self.truths[action.rule].paused, "P6", "lowered while paused")
+
+    def _silent(self, action: Action) -> None:
+        """Paused or contested, with serving back: nothing of the cluster is written any more."""
+        stored = self.objects.rules.get(getattr(action, "rule", ""))
+        if stored is None or stored.rule is None or self.stale():
+            return
+        status = self._status(stored.name)
+        seen = self.truths.get(stored.name)
+        quiet = bool(status.contested_by) or bool(seen and seen.paused and stored.rule.paused)
+        self._must(
+            not quiet or status.phase != Phase.SERVING,
+            "P6",
+            f"{type(action).__name__} while serving and paused, or contested by "
+            f"{status.contested_by or 'nobody'}",
+        )
 
     def _restored(self, action: ScaleBack) -> None:
         target = self.objects.deployments[action.target]
@@ -188,6 +211,17 @@ class Checks:
             not by_person or (resumed is not None and closed is not None and resumed >= closed),
             "P6",
             f"{action.queue} opened, which {self.before.writer} had closed at {closed}",
+        )
+
+    def _closed(self, action: SetStopPolicy) -> None:
+        self._silent(action)
+        queue = self.objects.queues[action.queue]
+        window = self._status(action.rule).window
+        theirs = window is not None and queue.uid in [entry.uid for entry in window.queues]
+        self._must(
+            theirs or queue.adopted_by == action.rule or self.stale() or self.lagging,
+            "P6",
+            f"{queue.name} written, which is adopted by {queue.adopted_by or 'nobody'}",
         )
 
     def _remembered(self, action: Remember) -> None:
@@ -284,18 +318,17 @@ class Checks:
         refs = [serving.ref for serving in rule.serving] if rule else []
         demand = self.world.metrics.demand
         blind = self.world.metrics.blind_since()
+        late = timedelta(seconds=self.world.reads_every + 30)
         causes = {
-            "demand is there": not blind and any(ref in demand and demand[ref].at(now) for ref in refs),
+            "demand is there": not blind
+            and any(ref in demand and demand[ref].at(now) for ref in refs),
             "a claim is in force": stored.wake_until is not None and stored.wake_until > now,
             "it is paused": bool(rule and rule.paused),
             "it is being deleted": stored.deleting,
             "it only observes": bool(rule and rule.mode is Mode.OBSERVE),
             "it cannot be read": rule is None,
             # The controller may have begun its count at the first look after demand went dark.
-            "demand is unknown": bool(
-                blind and rule
-                and now - blind.start >= rule.stale_after + timedelta(seconds=self.world.reads_every + 30)
-            ),
+            "demand is unknown": bool(blind and rule and now >= blind.start + rule.stale_after + late),
         }  # fmt: skip
         return [cause for cause, holds in causes.items() if holds]
 
@@ -335,7 +368,7 @@ class Checks:
             self._must(
                 target.replicas == wanted and ready >= wanted,
                 "P3",
-                f"{target.ref} has {target.replicas} replicas, {ready} ready; its owner wants {wanted}",
+                f"{target.ref} has {target.replicas}, {ready} ready; its owner wants {wanted}",
             )
             self._must(target.record is None, "P3", f"{target.ref} still carries our record")
 

@@ -21,7 +21,12 @@ class Guess:
     def __init__(self, world: World, rule: Rule) -> None:
         self._world, self._rule = world, rule
 
-    def forecast(self, history: History, now: datetime, idle_since: datetime) -> Forecast:
+    def forecast(
+        self,
+        history: History,  # noqa: ARG002 - the future is enough
+        now: datetime,
+        idle_since: datetime,  # noqa: ARG002
+    ) -> Forecast:
         demand = self._world.metrics.demand
         refs = [serving.ref for serving in self._rule.serving if serving.ref in demand]
         changes = [change for ref in refs if (change := demand[ref].next_change(now))]

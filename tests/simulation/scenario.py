@@ -7,7 +7,15 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from random import Random
 
-from idlewin.core.decision import ForgetRecord, Remember, ScaleBack, ScaleToZero, SetStopPolicy
+from idlewin.core.decision import (
+    FenceQueue,
+    ForgetRecord,
+    Remember,
+    ScaleBack,
+    ScaleToZero,
+    SetStopPolicy,
+    StopLocalQueue,
+)
 from idlewin.core.phase import Phase
 from idlewin.core.pool import StopPolicy
 from idlewin.core.rule import (
@@ -26,7 +34,7 @@ from idlewin.sim.chronicle import Change
 from idlewin.sim.demand import day_rhythm
 from idlewin.sim.faults import Rates, Trouble
 from idlewin.sim.furnish import Server
-from idlewin.sim.objects import Work
+from idlewin.sim.objects import Deployment, Work
 from idlewin.sim.people import People
 from idlewin.sim.world import Setup, World
 from tests.simulation.scenery import DEMAND, NAME, RESUMABLE, SHORT, START, a_rule, seconds
@@ -60,7 +68,7 @@ def draw(seed: int) -> Cast:
         ref: Server(
             replicas=replicas if random.random() < 0.95 or len(refs) == 1 else 0,
             claims=claims,
-            grace=seconds(random.choice((2, 5, 20, 45))),
+            grace=seconds(random.choice((2, 5, 45, 120))),
             start_up=(random.choice((5.0, 20.0, 60.0)), 0.2),
             inside_kueue=inside,
         )
@@ -85,7 +93,7 @@ def draw(seed: int) -> Cast:
         setup=setup,
         rates=CALM if calm else _rates(random),
         events_per_hour=0 if calm else random.choice((0.5, 2, 5)),
-        ambush=0 if calm else random.choice((0.1, 0.3, 0.6)),
+        ambush=0 if calm else random.choice((0.2, 0.5, 0.8)),
     )
 
 
@@ -110,7 +118,7 @@ def _rule(random: Random, refs: list[Ref], count: int) -> Rule:
         max=shortest * random.choice((1.2, 2, 10)),
         max_per_day=random.choice((20, 100)),
         min_serving=seconds(random.choice((0, 30, 200))),
-        yield_timeout=seconds(random.choice((30, 60, 600))),
+        yield_timeout=seconds(random.choice((60, 300, 900))),
     )
     batch = Batch(
         queues=(
@@ -193,6 +201,8 @@ class Story:
         self.told: list[str] = []
         self.lost: set[str] = set()
         self._known = 0
+        self.when_entered: dict[Phase, Callable[[Story], None]] = {}
+        """What waits for a phase to be entered."""
         world.on_cycle.append(lambda _name, _decision: self._ambushes())
         self._next()
 
@@ -227,11 +237,16 @@ class Story:
         changes = self.world.chronicle.changes
         fresh, self._known = changes[self._known :], len(changes)
         for change in fresh:
-            if not self.over and self.random.random() < self.cast.ambush:
+            if not self.over and (waiting := self.when_entered.pop(change.after, None)):
+                self._do(waiting)
+            elif not self.over and self.random.random() < self.cast.ambush:
                 self._lie_in_wait(change)
 
     def _lie_in_wait(self, change: Change) -> None:
         what = self.random.choice(AMBUSHES[change.after])
+        if change.after is Phase.YIELDING and self.random.random() < 0.5:
+            # A handover that takes long, so that there is time for something to happen in it.
+            self._do(stuck_serving)
         delay = self.random.choice((0.0, 0.5, 3.0, 15.0)) * self.random.random()
         self.world.clock.after(delay, lambda: None if self.over else self._do(what))
 
@@ -318,11 +333,13 @@ def recreate_rule(story: Story) -> None:
 
 
 def lose_status(story: Story) -> None:
-    story.people.lose_status(story.name)
+    # Both copies gone is beyond any promise: only one is lost at a time.
+    targets = story.world.objects.deployments.values()
+    if all(target.record for target in targets if target.at_our_zero):
+        story.people.lose_status(story.name)
 
 
 def lose_record(story: Story) -> None:
-    # Both gone is beyond any promise: only one is lost at a time.
     stored = story.world.objects.rules.get(story.name)
     if stored and stored.status and stored.status.window:
         story.people.lose_record(story.ref())
@@ -461,10 +478,37 @@ def refuse(story: Story) -> None:
     story.trouble.refuse(kind, seconds(story.random.uniform(5, 120)))
 
 
-def refuse_back_and_open(story: Story) -> None:
-    """Serving is kept away for a moment, and somebody opens a queue meanwhile."""
-    story.trouble.refuse(ScaleBack, seconds(story.random.uniform(10, 30)))
-    open_queue(story)
+def open_before_serving_is_back(story: Story) -> None:
+    """Somebody's webhooks refuse all that we write, and a person opens a queue meanwhile."""
+    story.trouble.refuse(ScaleBack, seconds(240))
+
+    def opened(story: Story) -> None:
+        for kind in (ScaleBack, SetStopPolicy, FenceQueue, StopLocalQueue):
+            story.trouble.refuse(kind, seconds(story.random.uniform(5, 20)))
+        open_queue(story)
+
+    story.when_entered[Phase.RESTORING] = opened
+
+
+def open_while_observing(story: Story) -> None:
+    """A person opens a queue of a rule that observes; then it is to act."""
+    story.people.set_mode(story.name, Mode.OBSERVE)
+    story.world.clock.after(2, lambda: open_queue(story))
+    story.later(10, 60, lambda: story.people.set_mode(story.name, Mode.ACT))
+
+
+def unadopt(story: Story) -> None:
+    queue = story.queue()
+    story.people.adopt(queue, "")
+    story.later(10, 600, lambda: story.people.adopt(queue, story.name))
+
+
+def stuck_serving(story: Story) -> None:
+    """A pod of serving takes long to go."""
+    for pod in list(story.world.objects.pods.values()):
+        if isinstance(pod.owner, Deployment) and pod.node is not None:
+            pod.stuck = True
+            story.later(20, 600, lambda uid=pod.uid: story._let_go(uid))
 
 
 EVENTS: tuple[Callable[[Story], None], ...] = (
@@ -484,9 +528,11 @@ EVENTS: tuple[Callable[[Story], None], ...] = (
     recreate_target,
     restart_server,
     open_queue,
+    open_while_observing,
     close_queue,
     close_local_queue,
     delete_queue,
+    unadopt,
     kueue_down,
     blind,
     lag,
@@ -496,56 +542,30 @@ EVENTS: tuple[Callable[[Story], None], ...] = (
     stuck_pod,
     refuse,
 )
-
+#: Each of these is a reason to give back, or a way to lose what giving back needs.
 _BACK = (
-    users_come,
-    claim,
-    pause,
-    observe,
-    break_rule,
-    edit_batch,
-    delete_rule,
-    raise_serving,
-    delete_target,
-    recreate_target,
-    card_gone,
-    blind,
-    lag,
-    crash,
-    kueue_down,
-    lose_status,
-    lose_record,
-    rival,
+    *(users_come, claim, pause, card_gone, blind, raise_serving, delete_target) * 2,
+    *(observe, break_rule, edit_batch, delete_rule, recreate_target),
+    *(lag, crash, kueue_down, lose_status, lose_record, rival, unadopt),
 )
 #: What hurts most in each phase.
 AMBUSHES: dict[Phase, tuple[Callable[[Story], None], ...]] = {
-    Phase.SERVING: (open_queue, close_queue, lose_status, crash, users_come),
-    Phase.YIELDING: (*_BACK, stuck_pod, stuck_pod, refuse, restart_server),
-    Phase.HARVESTING: (*_BACK, close_queue, delete_queue, node_dies, close_local_queue),
+    Phase.SERVING: (
+        *(open_while_observing, open_queue) * 2,
+        *(close_queue, lose_status, crash, users_come),
+    ),
+    Phase.YIELDING: (*_BACK, blind, card_gone, pause, claim, refuse, restart_server),
+    Phase.HARVESTING: (
+        *_BACK,
+        *(close_queue, delete_queue, node_dies, close_local_queue, open_before_serving_is_back),
+    ),
     Phase.RECLAIMING: (
-        kueue_down,
-        stuck_batch,
-        stuck_batch,
-        node_dies,
-        open_queue,
-        raise_serving,
-        delete_rule,
-        lose_status,
-        close_local_queue,
-        crash,
-        refuse,
-        refuse_back_and_open,
+        *(stuck_batch, open_before_serving_is_back) * 3,
+        *(kueue_down, node_dies, open_queue, raise_serving, delete_rule, lose_status),
+        *(close_local_queue, crash, refuse),
     ),
     Phase.RESTORING: (
-        open_queue,
-        refuse_back_and_open,
-        raise_serving,
-        delete_target,
-        recreate_target,
-        kueue_down,
-        crash,
-        lose_status,
-        delete_rule,
-        restart_server,
+        *(open_queue, raise_serving, delete_target, recreate_target, kueue_down, crash),
+        *(lose_status, delete_rule, restart_server),
     ),
 }

@@ -67,7 +67,7 @@ def play(seed: int) -> Result:
     trouble = Trouble(world, Random(f"{seed} trouble"), cast.rates)
     world.cluster.interference = trouble
     checks = Checks(world)
-    checks.faults = lambda: trouble.injected
+    checks.faults, checks.stale = lambda: trouble.injected, lambda: trouble.stale
     story = Story(world, cast, trouble)
     try:
         world.run(START + timedelta(hours=HOURS))
@@ -155,11 +155,9 @@ def main() -> int:
         print(f"{rows[row]:6}  {Phase(row.source):<11} {Phase(row.target):<11} {row.reason}")
     cycles, writes = (sum(getattr(r, what) for r in results) for what in ("cycles", "writes"))
     took = time.process_time() - began
-    print(
-        f"{len(results)} worlds, {cycles} cycles, {writes} writes, {took:.0f} s; {len(failed)} failed"
-    )
+    print(f"{len(results)} worlds, {cycles} cycles, {writes} writes, {took:.0f} s of CPU")
     causes = Counter(result.failure.split(" at ")[0].split(":")[0] for result in failed)
-    print(dict(causes), "seeds", [result.seed for result in failed][:30])
+    print(f"{len(failed)} failed:", dict(causes), "seeds", [result.seed for result in failed][:30])
     short = missing(rows) if asked.seed is None else []
     for line in short:
         print(f"too seldom: {line}")
