@@ -12,7 +12,7 @@ sends by. Its helpers with times frozen at import and with unescaped labels are 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -28,6 +28,7 @@ from idlewin.adapters.clock import SystemClock
 #: No believable answer is larger: 10,000 points of some hundred series.
 LARGEST = 64 * 1024 * 1024
 _PIECE = 64 * 1024
+_LONGEST = 300
 #: Thanos answers with what it has, as the default; and coarse data lose short bursts.
 _WHOLE = {"partial_response": "false", "max_source_resolution": "0s"}
 _monotonic = SystemClock().monotonic
@@ -83,65 +84,80 @@ class Api:
         asked = _WHOLE | {"timeout": f"{self._timeout:g}s"}
         if lookback is not None:
             asked["lookback_delta"] = f"{lookback.total_seconds():g}s"
-        try:
-            return _answer(self._library.custom_query(query, params=asked))
-        except UnansweredError as error:
-            return _unanswered(error)
+        return _told(lambda: _instant(self._library.custom_query(query, params=asked)))
 
     def over(self, query: str, start: datetime, end: datetime, step: timedelta) -> Answer:
         """The query's values from start to end, both whole seconds, both included."""
         limit = 3 * self._timeout
         asked = _WHOLE | {"timeout": f"{limit:g}s"}
-        try:
-            return _answer(
+        width = f"{step.total_seconds():g}"
+        return _told(
+            lambda: _over(
                 self._library.custom_query_range(
-                    query, start, end, f"{step.total_seconds():g}", params=asked, timeout=limit
+                    query, start, end, width, params=asked, timeout=limit
                 )
             )
-        except UnansweredError as error:
-            return _unanswered(error)
+        )
 
     def known(self, selector: str, start: datetime, end: datetime) -> Answer:
         """The series that a selector had at any time of a stretch, without points."""
-        try:
-            found = self._library.get_series(start, end, params={"match[]": selector})
-        except UnansweredError as error:
-            return _unanswered(error)
-        if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
-            return Answer(why="Prometheus answered a list of series that is none")
-        return Answer(series=tuple(Series(one, ()) for one in found))
+        return _told(
+            lambda: Answer(
+                series=tuple(
+                    Series(_labels(one), ())
+                    for one in self._library.get_series(start, end, params={"match[]": selector})
+                )
+            )
+        )
 
     def close(self) -> None:
         """Close the connections."""
         self._library.close()
 
 
-def _unanswered(error: UnansweredError) -> Answer:
-    return Answer(why=str(error), unreachable=isinstance(error, SilentError))
-
-
-def _answer(result: Any) -> Answer:
-    """A query's result, in the shapes that the API documents. Raises UnansweredError."""
+def _told(ask: Callable[[], Answer]) -> Answer:
+    """The answer, or why there is none."""
     try:
-        if isinstance(result, list) and len(result) == 2 and not isinstance(result[0], dict):
-            return Answer(series=(Series({}, (_point(result),)),), scalar=True)
-        return Answer(series=tuple(_series(one) for one in result))
-    except (TypeError, ValueError, KeyError, IndexError, AttributeError) as error:
+        return ask()
+    except UnansweredError as error:
+        return Answer(why=_short(str(error)), unreachable=isinstance(error, SilentError))
+    except (TypeError, ValueError, LookupError, AttributeError, OverflowError) as error:
+        return Answer(
+            why=_short(
+                "Prometheus answered a result of no known shape "
+                f"({type(error).__name__}: {error}); "
+                "is it a Prometheus API at this address?"
+            )
+        )
+
+
+def _instant(result: Any) -> Answer:
+    """The shapes that the API documents for one instant. Raises UnansweredError and others."""
+    if isinstance(result, list) and len(result) == 2 and not isinstance(result[0], dict):
+        return Answer(series=(Series({}, (_point(result),)),), scalar=True)
+    if any("values" in one for one in result):
         raise UnansweredError(
-            f"Prometheus answered a result of no known shape ({type(error).__name__}: {error}); "
-            "is it a Prometheus API at this address?"
-        ) from None
+            "the query gives a stretch of samples, not a number; write max_over_time(...) around it"
+        )
+    return Answer(series=tuple(_series(one, [one.get("value")]) for one in result))
 
 
-def _series(one: Any) -> Series:
+def _over(result: Any) -> Answer:
+    """The shape that the API documents for a range. Raises UnansweredError and others."""
+    return Answer(series=tuple(_series(one, one.get("values")) for one in result))
+
+
+def _series(one: Any, points: Any) -> Series:
     if "histogram" in one or "histograms" in one:
         raise UnansweredError(
             "the query gives native histograms, not numbers; "
             "write histogram_count(...) or histogram_sum(...) around it"
         )
-    points = one["values"] if "values" in one else [one["value"]]
-    labels = {str(name): str(value) for name, value in one["metric"].items()}
-    return Series(labels, tuple(_point(point) for point in points))
+    return Series(_labels(one["metric"]), tuple(_point(point) for point in points))
+
+
+def _labels(labels: Any) -> dict[str, str]:
+    return {str(name): str(value) for name, value in labels.items()}
 
 
 def _point(point: Any) -> tuple[float, float]:
@@ -240,6 +256,12 @@ def _document(status: int, body: bytes, where: str) -> Mapping[str, Any]:
     if data is None or (isinstance(data, dict) and "result" not in data):
         raise UnansweredError(f"Prometheus at {where} answered success without data")
     return document
+
+
+def _short(text: str) -> str:
+    """On one line, and short enough for an Event beside other things."""
+    text = " ".join(text.split())
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
 def _joined(warnings: Any) -> str:

@@ -69,6 +69,7 @@ def metrics(url: str, clock: HandClock | None = None, **options: timedelta) -> P
         pytest.param(200, vector("zero"), "no known shape", id="no-number"),
         pytest.param(200, HISTOGRAM, "histogram_count", id="histogram"),
         pytest.param(200, vector(0, 0), "gives 2 series", id="two-series"),
+        pytest.param(200, vector(0).replace('"value"', '"values"'), "max_over_time", id="range"),
     ],
 )
 def test_an_odd_answer_is_unknown(fake: FakePrometheus, status: int, body: str, why: str) -> None:
