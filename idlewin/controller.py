@@ -11,7 +11,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from idlewin.core.decide import decide
-from idlewin.core.decision import Action, Decision, Outcome, Remember, ScaleBack, Verdict
+from idlewin.core.decision import (
+    Action,
+    Decision,
+    HoldRule,
+    Outcome,
+    Remember,
+    ScaleBack,
+    Verdict,
+)
 from idlewin.core.forecast import Forecaster
 from idlewin.core.note import noted
 from idlewin.core.phase import Phase
@@ -129,9 +137,11 @@ class Controller:
                 break
             if (failed and gives(action)) or self._too_soon(s, decision, action, memory):
                 continue
-            outcome = self._cluster.apply(action)
+            outcome = self._cluster.apply(_by_version(s, action))
             outcomes.append(outcome)
             failed = failed or outcome.verdict is not Verdict.DONE
+            if isinstance(action, HoldRule) and outcome.verdict is Verdict.DONE:
+                s = _written(s, s.object.status, outcome)
             write = action if isinstance(action, Remember) else _to_note(s, outcome)
             if write is None:
                 continue
@@ -178,7 +188,14 @@ def _to_note(s: Situation, outcome: Outcome) -> Remember | None:
     return Remember(s.object.name, s.object.resource_version, s.object.status, status)
 
 
-def _written(s: Situation, status: Status, outcome: Outcome) -> Situation:
+def _by_version(s: Situation, action: Action) -> Action:
+    """The action, by the version of the rule that our own last write made."""
+    if not isinstance(action, Remember):
+        return action
+    return replace(action, resource_version=s.object.resource_version)
+
+
+def _written(s: Situation, status: Status | None, outcome: Outcome) -> Situation:
     version = outcome.resource_version or s.object.resource_version
     return replace(s, object=replace(s.object, status=status, resource_version=version))
 
