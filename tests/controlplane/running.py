@@ -1,0 +1,80 @@
+"""The controller at work with the test's Prometheus: its process, its journal, its demand."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Self
+
+from idlewin.adapters.journal import read_journal
+from tests.controlplane.deployed import Controller, Thing
+from tests.labs.kubelab.controlplane import ControlPlane
+
+Json = dict[str, Any]
+
+
+def history_of(pools: Iterable[str], *, days: float = 2, busy_each_minutes: int = 60) -> str:
+    """OpenMetrics text of regular days: each so many minutes one of demand; up to a minute ago."""
+    end = int(time.time()) // 60 * 60 - 60
+    minutes = range(end - int(days * 86400), end + 1, 60)
+    lines = ["# TYPE demand gauge\n"]
+    for pool in pools:
+        lines += [
+            f'demand{{pool="{pool}"}} {int(at // 60 % busy_each_minutes == 0 and at < end - 600)} '
+            f"{at}\n"
+            for at in minutes
+        ]
+    lines += ["# TYPE up gauge\n", *(f'up{{job="live"}} 1 {at}\n' for at in minutes), "# EOF\n"]
+    return "".join(lines)
+
+
+class Running:
+    """The controller of deploy/base, with a journal that a test reads."""
+
+    def __init__(
+        self,
+        plane: ControlPlane,
+        things: Iterable[Thing],
+        folder: Path,
+        prometheus: str,
+        *,
+        kubeconfig: Path | None = None,
+        **options: str | None,
+    ) -> None:
+        """``options``: further ones of ``idlewin run``, ``no_lease=None`` for a flag."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self._journal = folder / "journal.jsonl"
+        said = {f"--{key.replace('_', '-')}": value for key, value in options.items()}
+        self.process = Controller(
+            plane,
+            things,
+            folder,
+            options={
+                "--prometheus": prometheus,
+                "--tick": "1s",
+                "--journal": str(self._journal),
+                **said,
+            },
+            kubeconfig=kubeconfig,
+        )
+
+    def __enter__(self) -> Self:
+        self.process.start()
+        self.process.wait_ready()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.__exit__()
+
+    def journal(self, rule: str) -> list[Json]:
+        """The decisions about a rule so far, of all its processes."""
+        return [line for line in read_journal(self._journal) if line.get("rule") == rule]
+
+    def moves(self, rule: str) -> list[tuple[str, str, str]]:
+        """The changes of phase so far: from, to, reason."""
+        return [
+            (line["before"], line["after"], line["reason"])
+            for line in self.journal(rule)
+            if line["before"] != line["after"]
+        ]
