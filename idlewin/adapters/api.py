@@ -119,16 +119,20 @@ class Api:
         # Once more: the server may have closed a connection that we kept.
         return self._call("GET", path, query)
 
-    def listed(self, path: str, **query: str) -> tuple[list[Json], str]:
-        """All objects of a path, page by page, and the version of the list."""
-        items: list[Json] = []
+    def pages(self, path: str, **query: str) -> Iterator[tuple[list[Json], str]]:
+        """All objects of a path, page by page, each page with the version of the whole list."""
         more = ""
         while True:
             page = self.get(path, limit=str(PAGE), **({"continue": more} if more else {}), **query)
-            items += page.get("items") or ()
+            yield page.get("items") or [], page["metadata"]["resourceVersion"]
             more = page["metadata"].get("continue", "")
             if not more:
-                return items, page["metadata"]["resourceVersion"]
+                return
+
+    def listed(self, path: str, **query: str) -> tuple[list[Json], str]:
+        """All objects of a path at once, and the version of the list."""
+        pages = list(self.pages(path, **query))
+        return [item for items, _ in pages for item in items], pages[-1][1]
 
     def merge(self, path: str, patch: Json) -> Json:
         """The object after a JSON merge patch."""

@@ -6,6 +6,7 @@ serving/.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from decimal import ROUND_CEILING, Decimal
@@ -19,10 +20,9 @@ _META = (
     "name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp",
     "deletionTimestamp", "labels", "finalizers",
 )  # fmt: skip
-_SUFFIXES = {
-    "m": Decimal("0.001"), "": Decimal(1), "k": Decimal(10) ** 3, "M": Decimal(10) ** 6,
-    "G": Decimal(10) ** 9, "Ki": Decimal(2) ** 10, "Mi": Decimal(2) ** 20, "Gi": Decimal(2) ** 30,
-}  # fmt: skip
+_QUANTITY = re.compile(r"([+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?)([KMGTPE]i|[numkMGTPE])?")
+_DECIMAL = {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_BINARY = "KMGTPE"
 
 
 def trimmed(raw: Json, **parts: Any) -> Json:
@@ -137,13 +137,14 @@ def selector_text(selector: Mapping[str, Any]) -> str:
 
 def whole(quantity: object) -> int:
     """A quantity as a whole number, rounded up. Raises ValueError."""
-    text = str(quantity)
-    digits = text.rstrip("kmMGKi")
-    try:
-        value = Decimal(digits) * _SUFFIXES[text[len(digits) :]]
-    except (ArithmeticError, KeyError):
-        raise ValueError(f"{text!r} is no quantity of cards") from None
-    return int(value.to_integral_value(ROUND_CEILING))
+    found = _QUANTITY.fullmatch(str(quantity))
+    if found is None:
+        raise ValueError(f"{quantity!r} is no quantity of cards")
+    digits, suffix = found[1], found[2] or ""
+    factor = Decimal(10) ** _DECIMAL.get(suffix, 0)
+    if suffix.endswith("i"):
+        factor = Decimal(1024) ** (_BINARY.index(suffix[0]) + 1)
+    return int((Decimal(digits) * factor).to_integral_value(ROUND_CEILING))
 
 
 def claims(spec: Json, resource: str) -> int:

@@ -84,6 +84,9 @@ class KubernetesLease:
                 self.renew()
             except ApiError as error:
                 log.warning("the Lease was not renewed: %s", error)
+            except Exception:
+                # A Lease like no other: it is not ours then, and the asking goes on.
+                log.exception("the Lease was not understood")
             if self.held() is not was:
                 log.info("the Lease is %s", "ours" if not was else "lost")
             pause = self._terms.renew.total_seconds()

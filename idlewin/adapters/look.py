@@ -197,8 +197,8 @@ def refresh(api: Api, stores: Watched, scope: Scope) -> None:
     """Read what a look depends on, and put it into the stores. Raises ApiError."""
     if scope.node_selector:
         selector = ",".join(f"{name}={value}" for name, value in scope.node_selector.items())
-        found, version = api.listed(watched.NODES, labelSelector=selector)
-        stores.nodes.replace(found, version, nodes_of(stores, scope))
+        known = nodes_of(stores, scope)
+        stores.nodes.replace(api.pages(watched.NODES, labelSelector=selector), known)
     named = [(kind, (ref.namespace, ref.name)) for ref in scope.targets if (kind := kind_of(ref))]
     marked = [(kind, key_of(raw)) for kind, raw in targets_of(stores, scope)]
     for kind, key in dict.fromkeys(named + marked):
@@ -210,14 +210,13 @@ def refresh(api: Api, stores: Watched, scope: Scope) -> None:
 def _refresh_pods(api: Api, stores: Watched, scope: Scope) -> None:
     for node in nodes_of(stores, scope):
         name = node["metadata"]["name"]
-        found, version = api.listed(watched.PODS, fieldSelector=f"spec.nodeName={name}")
-        stores.pods.replace(found, version, stores.pods.by("node", name))
+        pages = api.pages(watched.PODS, fieldSelector=f"spec.nodeName={name}")
+        stores.pods.replace(pages, stores.pods.by("node", name))
     for kind, raw in targets_of(stores, scope):
         namespace = raw["metadata"]["namespace"]
         path = f"/api/v1/namespaces/{namespace}/pods"
-        found, version = api.listed(path, labelSelector=kind.pod_selector(raw))
         known = [pod for pod in stores.pods.by("namespace", namespace) if kind.owns(raw, pod)]
-        stores.pods.replace(found, version, known)
+        stores.pods.replace(api.pages(path, labelSelector=kind.pod_selector(raw)), known)
 
 
 def _refresh_queues(api: Api, stores: Watched, scope: Scope) -> None:
@@ -251,11 +250,9 @@ def _read_all(
     api: Api, store: Store, path: str, among: list[Json] | None = None, **query: str
 ) -> None:
     try:
-        found, version = api.listed(path, **query)
+        store.replace(api.pages(path, **query), among)
     except ApiError as error:
         if not error.gone:
             raise
         # Kueue has been taken out of the cluster: nothing of it is left.
         store.clear()
-    else:
-        store.replace(found, version, among)

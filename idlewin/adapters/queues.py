@@ -23,16 +23,23 @@ from idlewin.adapters.fields import (
     trimmed,
     whole,
 )
-from idlewin.core.pool import ADOPTED_BY, EPOCH, LEFT, LocalQueue, Queue, StopPolicy, Workload
+from idlewin.core.pool import (
+    ADOPTED_BY,
+    CONTRACT,
+    EPOCH,
+    LEFT,
+    MAX_RUNTIME_ENFORCED,
+    LocalQueue,
+    Queue,
+    StopPolicy,
+    Workload,
+)
+from idlewin.core.rule import Contract
 
 Json = dict[str, Any]
 
 GROUP = "/apis/kueue.x-k8s.io/v1beta2"
-#: On a Job's pod template, or the Workload itself: its work agreed to the checkpoint contract.
-CONTRACT = "idlewin.dev/contract"
-CHECKPOINT = "Checkpoint"
-#: On a ClusterQueue: a policy in the cluster ends what runs longer than maxRuntime.
-BOUND_ENFORCED = "idlewin.dev/max-runtime-enforced"
+CHECKPOINT = Contract.CHECKPOINT.value
 #: What a Workload's pods get where their template names no grace.
 _GRACE = 30
 
@@ -104,8 +111,9 @@ def _mark(meta: Json, kind: str) -> str:
 
 
 def policy_of(raw: Json) -> StopPolicy:
-    """The stop policy of a ClusterQueue or LocalQueue; absent is None."""
-    return StopPolicy(raw["spec"].get("stopPolicy") or "None")
+    """The stop policy of a ClusterQueue or LocalQueue; absent is None, one of later days a stop."""
+    text = raw["spec"].get("stopPolicy") or "None"
+    return StopPolicy(text) if text in list(StopPolicy) else StopPolicy.HOLD
 
 
 def epoch_of(raw: Json) -> int | None:
@@ -153,7 +161,7 @@ def queue_of(
         local_queues=tuple(local_queue_of(one) for one in local_queues),
         workloads=tuple(workloads),
         leaks=tuple(leaks),
-        bound_enforced=annotation(raw, BOUND_ENFORCED) == "true",
+        bound_enforced=annotation(raw, MAX_RUNTIME_ENFORCED) == "true",
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import random
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -35,8 +36,8 @@ class Events(Protocol):
 class Source(Protocol):
     """Where lists and watches come from. Raises ApiError."""
 
-    def listed(self, path: str) -> tuple[list[Json], str]:
-        """All objects of a path, and the version of the list."""
+    def pages(self, path: str) -> Iterator[tuple[list[Json], str]]:
+        """All objects of a path by pages, each with the version of the list."""
         ...
 
     def watch(
@@ -142,13 +143,11 @@ class Reflector:
         """Whether there is such a kind; where not, it is known that nothing of it exists."""
         self.counts.lists += 1
         try:
-            items, self._version = self._source.listed(self.path)
+            self._version = self._store.replace(self._source.pages(self.path))
         except ApiError as error:
             if error.status != 404:
                 raise
             self._store.clear()
-        else:
-            self._store.replace(items, self._version)
         self._lost_since = None
         self.synced.set()
         return bool(self._version)

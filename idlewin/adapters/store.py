@@ -96,21 +96,23 @@ class Store:
         self._tell(old, None)
 
     def replace(
-        self, found: Iterable[Json], version: str, among: Iterable[Json] | None = None
-    ) -> None:
-        """Take a whole list in: what it lacks is gone, unless it is newer than the list.
+        self, pages: Iterable[tuple[list[Json], str]], among: Iterable[Json] | None = None
+    ) -> str:
+        """Take a whole list in: what it lacks is gone, unless it is newer. The list's version.
 
         ``among``: the stored objects that the list could have held, where it was a selection.
         """
-        found = list(found)
-        there = {key_of(raw) for raw in found}
-        known = self.all() if among is None else list(among)
-        for raw in found:
-            self.upsert(raw)
-        for stored in known:
+        there, version = set(), ""
+        for found, of_list in pages:
+            version = of_list
+            for raw in found:
+                there.add(key_of(raw))
+                self.upsert(raw)
+        for stored in self.all() if among is None else among:
             if key_of(stored) not in there:
                 # What a selection lacks may have left the selection only.
                 self.remove(key_of(stored), int(version), deleted=among is None)
+        return version
 
     def clear(self) -> None:
         """Drop everything: there is no such kind of object."""

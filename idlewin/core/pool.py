@@ -26,6 +26,10 @@ BEFORE_US = "idlewin.dev/stop-policy-before"
 #: The stop policy that we wrote last: another value there is somebody else's.
 LEFT = "idlewin.dev/stop-policy"
 FINALIZER = "idlewin.dev/give-back"
+#: On a Job's pod template, or its Workload: it agreed to the checkpoint contract (``Checkpoint``).
+CONTRACT = "idlewin.dev/contract"
+#: On a ClusterQueue, "true": a policy in the cluster ends what runs longer than maxRuntime.
+MAX_RUNTIME_ENFORCED = "idlewin.dev/max-runtime-enforced"
 
 
 class StopPolicy(StrEnum):

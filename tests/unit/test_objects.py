@@ -11,7 +11,7 @@ from idlewin.adapters.serving import Around
 from idlewin.adapters.serving.deployment import DEPLOYMENT
 from idlewin.adapters.serving.statefulset import STATEFUL_SET
 from idlewin.adapters.webhooks import inside, trim_webhooks
-from idlewin.core.pool import Record, StopPolicy
+from idlewin.core.pool import CONTRACT, Record, StopPolicy
 
 GPU = "gpu.intel.com/xe"
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -81,7 +81,9 @@ def test_a_sidecar_adds_to_the_containers_and_to_later_init_containers():
     assert fields.claims(spec, GPU) == 6
 
 
-@pytest.mark.parametrize(("text", "number"), [("2", 2), ("1k", 1000), ("1500m", 2), ("1Ki", 1024)])
+@pytest.mark.parametrize(
+    ("text", "number"), [("2", 2), ("1k", 1000), ("1500m", 2), ("1Ki", 1024), ("2e1", 20)]
+)
 def test_quantities_are_whole_cards(text, number):
     assert fields.whole(text) == number
 
@@ -366,7 +368,7 @@ def test_a_workload_tells_its_bound_contract_grace_and_cards():
         "Admitted",
         spec={"maximumExecutionTimeSeconds": 60},
         status={"accumulatedPastExecutionTimeSeconds": 20, "admission": {"clusterQueue": "q"}},
-        annotations={queues.CONTRACT: "Checkpoint"},
+        annotations={CONTRACT: "Checkpoint"},
     )
     work = queues.workload_of(raw, "other", GPU)
 

@@ -45,12 +45,12 @@ class Scripted:
         self.refuses = False
         self._closed = Event()
 
-    def listed(self, _path):
+    def pages(self, _path):
         self.asked.put("list")
         answer = self._lists.pop(0) if len(self._lists) > 1 else self._lists[0]
         if isinstance(answer, ApiError):
             raise answer
-        return answer
+        yield answer
 
     @contextmanager
     def watch(self, _path, version, **_limits):
@@ -221,14 +221,14 @@ def test_a_late_answer_does_not_revive_what_was_deleted():
 def test_a_list_keeps_what_is_newer_than_it():
     store, _ = a_store(an_object("old", version=3), an_object("new", version=12))
 
-    store.replace([], "10")
+    store.replace([([], "10")])
     assert [one["metadata"]["name"] for one in store.all()] == ["new"]
 
 
 def test_a_selection_drops_only_what_it_could_have_held():
     store, _ = a_store(an_object("in", version=3), an_object("out", version=3))
 
-    store.replace([], "10", among=[store.get("n", "in")])
+    store.replace([([], "10")], among=[store.get("n", "in")])
     assert [one["metadata"]["name"] for one in store.all()] == ["out"]
     store.upsert(an_object("in", version=11))
     assert len(store) == 2, "it had left the selection only"
