@@ -1,0 +1,42 @@
+"""``make bench``: prints the figures of docs/benchmarks.md, each with its goal where it has one.
+
+python -m tests.bench                         all, about 20 minutes
+python -m tests.bench live --minutes 1        those of the real control plane, over a minute
+python -m tests.bench simulated
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from datetime import timedelta
+from pathlib import Path
+
+from tests.bench.figures import Figure, machine, table
+from tests.bench.live import live_figures
+from tests.bench.simulated import cycle_figures, days_figures
+
+
+def main() -> int:
+    """The command line; 1 where a goal is missed."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
+    parser.add_argument("which", nargs="?", choices=("all", "live", "simulated"), default="all")
+    parser.add_argument("--minutes", type=float, default=10, help="of steady state (default 10)")
+    parser.add_argument("--scale", type=int, default=10, help="5 times so many rules")
+    parser.add_argument("--seeds", type=int, default=20, help="worlds of the swarm")
+    parser.add_argument("--folder", type=Path, help="keep logs there")
+    asked = parser.parse_args()
+    figures: list[Figure] = []
+    if asked.which != "live":
+        figures += [*cycle_figures(), *days_figures(asked.seeds)]
+    if asked.which != "simulated":
+        over = timedelta(minutes=asked.minutes)
+        with tempfile.TemporaryDirectory(prefix="idlewin-bench-") as folder:
+            figures += live_figures(asked.folder or Path(folder), over=over, scale=asked.scale)
+    print(f"{machine()}\n\n{table(figures)}")
+    return int(any(figure.met is False for figure in figures))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
