@@ -11,6 +11,7 @@ from typing import Any
 
 from tests.controlplane.setting import JOBS, KUEUE, Setting
 from tests.labs.kubelab.api import ApiError, wait_for
+from tests.labs.kubelab.controlplane import GPU
 
 EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
 PODS = "/api/v1/namespaces/default/pods"
@@ -115,6 +116,18 @@ class Scene(Setting):
         pods = self.api.list(f"/api/v1/namespaces/{self.namespace}/pods")
         return [pod for pod in pods if pod["metadata"]["labels"].get("app") in self.targets]
 
+    def holders(self) -> list[str]:
+        """The pods on the node that hold a card, or are serving's."""
+        return [
+            f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+            for pod in self.api.list("/api/v1/pods")
+            if pod["spec"].get("nodeName") == self.node
+            and (
+                pod["metadata"].get("labels", {}).get("app") in self.targets
+                or any(GPU in c["resources"].get("requests", {}) for c in pod["spec"]["containers"])
+            )
+        ]
+
     def events(self) -> list[Json]:
         """The Events on this rule, oldest first."""
         uid = self.rule()["metadata"]["uid"]
@@ -145,16 +158,7 @@ class Scene(Setting):
             self._take(f"{KUEUE}/clusterqueues/{queue}")
         self._take(f"{KUEUE}/cohorts/{self.name}")
         self._take(f"{KUEUE}/resourceflavors/{self.name}")
-        wait_for(
-            "free cards",
-            lambda: (
-                not [
-                    pod
-                    for pod in self.api.list("/api/v1/pods")
-                    if pod["spec"].get("nodeName") == self.node
-                ]
-            ),
-        )
+        wait_for("free cards", lambda: not self.holders(), PATIENCE_S)
 
     def _take(self, path: str) -> None:
         with contextlib.suppress(ApiError):
