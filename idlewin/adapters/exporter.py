@@ -19,6 +19,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 import idlewin
+from idlewin.adapters.journal import moved
 from idlewin.core.decision import Decision, Outcome
 from idlewin.core.load import Level
 from idlewin.core.phase import Phase
@@ -73,6 +74,7 @@ class _Series:
     """What is told of one rule."""
 
     last: Decision | None = None
+    phase: Phase | None = None
     succeeded: datetime | None = None
     failures: int = 0
     decisions: Counter[tuple[str, ...]] = field(default_factory=Counter)
@@ -118,8 +120,9 @@ class Exporter(Collector):
         with self._lock:
             series = self._rules.setdefault(decision.rule, _Series())
             series.last = decision
+            series.phase = decision.after if moved(decision, outcomes) else decision.before
             series.decisions[decision.reason.value,] += 1
-            if decision.changes_phase:
+            if moved(decision, outcomes):
                 way = (decision.before.value, decision.after.value, decision.reason.value)
                 series.transitions[way] += 1
             for outcome in outcomes:
@@ -173,13 +176,13 @@ def _add_rule(told: dict[str, Samples], rule: str, series: _Series) -> None:
     for key, count in series.transitions.items():
         told["idlewin_transitions_total"][rule, *key] = count
     if series.last is not None:
+        for phase in Phase:
+            told["idlewin_phase"][rule, phase.value] = phase is series.phase
         _add_decision(told, rule, series.last)
 
 
 def _add_decision(told: dict[str, Samples], rule: str, decision: Decision) -> None:
     status, counters = decision.status, decision.status.counters
-    for phase in Phase:
-        told["idlewin_phase"][rule, phase.value] = phase is decision.after
     if decision.load is not None:
         for level in Level:
             told["idlewin_load"][rule, level.value] = level is decision.load.level

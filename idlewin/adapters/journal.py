@@ -18,7 +18,7 @@ from threading import Lock
 from typing import Any
 
 from idlewin.codec import decision_json, outcome_json
-from idlewin.core.decision import Decision, Outcome
+from idlewin.core.decision import Decision, Outcome, Remember, Verdict
 from idlewin.core.text import format_instant
 from idlewin.ports import Journal
 
@@ -57,6 +57,15 @@ def _says(decision: Decision) -> tuple[object, ...]:
         tuple((check.name, check.passed) for check in decision.checks),
         decision.alarms,
         decision.status.epoch,
+    )
+
+
+def moved(decision: Decision, outcomes: Sequence[Outcome]) -> bool:
+    """Whether the pool changed its phase: the decision says so, and its status was written."""
+    return decision.changes_phase and all(
+        outcome.verdict is Verdict.DONE
+        for outcome in outcomes
+        if isinstance(outcome.action, Remember)
     )
 
 

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
+from idlewin.adapters.journal import moved
 from idlewin.core.decision import Decision, Outcome, Verdict
 from idlewin.core.explain import headline, wish
 
@@ -32,8 +33,9 @@ def set_up(form: LogFormat) -> None:
     text = logging.Formatter("%(asctime)s %(levelname)-7s %(name)s %(message)s")
     handler.setFormatter(JsonLines() if form is LogFormat.JSON else text)
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
-    # One line a wake and a job is its idea of information, and none of ours.
-    logging.getLogger("apscheduler").setLevel(logging.WARNING)
+    # One line a wake and a job is their idea of information, and none of ours.
+    for chatty in ("apscheduler", "uvicorn"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)
 
 
 class JsonLines(logging.Formatter):
@@ -67,7 +69,7 @@ class LogJournal:
             "after": decision.after.value,
             "reason": decision.reason.value,
         }
-        if decision.changes_phase:
+        if moved(decision, outcomes):
             log.info("%s", headline(decision), extra={"fields": fields})
         for outcome in outcomes:
             done = outcome.verdict in (Verdict.DONE, Verdict.GONE)

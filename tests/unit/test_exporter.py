@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from idlewin.adapters.exporter import METRICS, Exporter
-from idlewin.core.decision import Decision, HoldRule, Outcome, Verdict
+from idlewin.core.decision import Decision, HoldRule, Outcome, Remember, Verdict
 from idlewin.core.load import Level, Load
 from idlewin.core.phase import Phase
 from idlewin.core.reason import Reason
@@ -63,6 +63,17 @@ def test_decisions_count_by_reason_and_only_moves_are_transitions(exporter):
     ways = {key: n for key, n in told.items() if key.startswith("idlewin_transitions_total")}
     labels = 'from="Serving",reason="WindowOpen",rule="b580",to="Yielding"'
     assert ways == {f"idlewin_transitions_total{{{labels}}}": "1.0"}
+
+
+def test_a_move_whose_status_was_not_written_is_none(exporter):
+    status = Status(phase="Yielding")
+    refused = Outcome(Remember("b580", "1", None, status), Verdict.CONFLICT)
+    exporter.append(a_decision(after=Phase.YIELDING, reason=Reason.WINDOW_OPEN), (refused,))
+
+    told = scraped(exporter)
+
+    assert told['idlewin_phase{phase="Serving",rule="b580"}'] == "1.0"
+    assert not [key for key in told if key.startswith("idlewin_transitions_total{")]
 
 
 def test_counters_of_the_status_are_told_as_they_are(exporter):
