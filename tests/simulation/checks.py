@@ -318,7 +318,9 @@ class Checks:
         refs = [serving.ref for serving in rule.serving] if rule else []
         demand = self.world.metrics.demand
         blind = self.world.metrics.blind_since()
+        # The controller may have begun its count at the first look after demand went dark.
         late = timedelta(seconds=self.world.reads_every + 30)
+        dark = bool(blind and rule and now >= blind.start + rule.stale_after + late)
         causes = {
             "demand is there": not blind
             and any(ref in demand and demand[ref].at(now) for ref in refs),
@@ -327,8 +329,7 @@ class Checks:
             "it is being deleted": stored.deleting,
             "it only observes": bool(rule and rule.mode is Mode.OBSERVE),
             "it cannot be read": rule is None,
-            # The controller may have begun its count at the first look after demand went dark.
-            "demand is unknown": bool(blind and rule and now >= blind.start + rule.stale_after + late),
+            "demand is unknown": dark,
         }  # fmt: skip
         return [cause for cause, holds in causes.items() if holds]
 

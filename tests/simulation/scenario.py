@@ -59,7 +59,7 @@ def draw(seed: int) -> Cast:
     """The rule and its surroundings."""
     random = Random(f"{seed} cast")
     count = random.choice((1, 1, 2, 3))
-    claims = random.choice((1, 1, 0))
+    claims = random.choice((1, 0))
     names = ("qwen", "whisper") if count > 1 and random.random() < 0.5 else ("qwen",)
     refs = [Ref(api_version="apps/v1", kind="Deployment", namespace="ai", name=n) for n in names]
     replicas = count // len(names) if claims else 1
@@ -93,7 +93,7 @@ def draw(seed: int) -> Cast:
         setup=setup,
         rates=CALM if calm else _rates(random),
         events_per_hour=0 if calm else random.choice((0.5, 2, 5)),
-        ambush=0 if calm else random.choice((0.2, 0.5, 0.8)),
+        ambush=0 if calm else random.choice((0.4, 0.7, 0.95)),
     )
 
 
@@ -508,7 +508,7 @@ def stuck_serving(story: Story) -> None:
     for pod in list(story.world.objects.pods.values()):
         if isinstance(pod.owner, Deployment) and pod.node is not None:
             pod.stuck = True
-            story.later(20, 600, lambda uid=pod.uid: story._let_go(uid))
+            story.later(20, 900, lambda uid=pod.uid: story._let_go(uid))
 
 
 EVENTS: tuple[Callable[[Story], None], ...] = (
@@ -544,7 +544,7 @@ EVENTS: tuple[Callable[[Story], None], ...] = (
 )
 #: Each of these is a reason to give back, or a way to lose what giving back needs.
 _BACK = (
-    *(users_come, claim, pause, card_gone, blind, raise_serving, delete_target) * 2,
+    *(users_come, claim, pause, card_gone, blind, raise_serving, delete_target) * 3,
     *(observe, break_rule, edit_batch, delete_rule, recreate_target),
     *(lag, crash, kueue_down, lose_status, lose_record, rival, unadopt),
 )
@@ -554,13 +554,16 @@ AMBUSHES: dict[Phase, tuple[Callable[[Story], None], ...]] = {
         *(open_while_observing, open_queue) * 2,
         *(close_queue, lose_status, crash, users_come),
     ),
-    Phase.YIELDING: (*_BACK, blind, card_gone, pause, claim, refuse, restart_server),
+    Phase.YIELDING: (
+        *_BACK,
+        *(stuck_serving, stuck_serving, stuck_serving, refuse, restart_server),
+    ),
     Phase.HARVESTING: (
         *_BACK,
         *(close_queue, delete_queue, node_dies, close_local_queue, open_before_serving_is_back),
     ),
     Phase.RECLAIMING: (
-        *(stuck_batch, open_before_serving_is_back) * 3,
+        *(stuck_batch, open_before_serving_is_back, open_before_serving_is_back) * 3,
         *(kueue_down, node_dies, open_queue, raise_serving, delete_rule, lose_status),
         *(close_local_queue, crash, refuse),
     ),

@@ -83,7 +83,7 @@ def a_setup(rule: Rule | None = None, **changes: object) -> Setup:
     asked = {
         "name": NAME,
         "rule": rule or a_rule(),
-        "demand": {REF: Demand([Span(START, START + minutes(60))])},
+        "demand": {REF: Demand([Span(START + minutes(600), START + minutes(660))])},
         "servers": {REF: Server(start_up=(20.0, 0.1), grace=seconds(5))},
     }
     return Setup(**(asked | changes))  # type: ignore[arg-type]
