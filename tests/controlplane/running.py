@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,19 +14,26 @@ from tests.labs.kubelab.controlplane import ControlPlane
 Json = dict[str, Any]
 
 
-def history_of(pools: Iterable[str], *, days: float = 2, busy_each_minutes: int = 60) -> str:
-    """OpenMetrics text of regular days: each so many minutes one of demand; up to a minute ago."""
-    end = int(time.time()) // 60 * 60 - 60
-    minutes = range(end - int(days * 86400), end + 1, 60)
+def openmetrics(pools: Mapping[str, Iterable[tuple[int, float]]]) -> str:
+    """Demand and ``up`` as Prometheus' backfill reads it, from each pool's (minute, demand)."""
+    told = {pool: list(points) for pool, points in pools.items()}
+    minutes = sorted({minute for points in told.values() for minute, _ in points})
     lines = ["# TYPE demand gauge\n"]
-    for pool in pools:
-        lines += [
-            f'demand{{pool="{pool}"}} {int(at // 60 % busy_each_minutes == 0 and at < end - 600)} '
-            f"{at}\n"
-            for at in minutes
-        ]
-    lines += ["# TYPE up gauge\n", *(f'up{{job="live"}} 1 {at}\n' for at in minutes), "# EOF\n"]
-    return "".join(lines)
+    for pool, points in told.items():
+        lines += [f'demand{{pool="{pool}"}} {demand} {at * 60}\n' for at, demand in points]
+    lines += ["# TYPE up gauge\n", *(f'up{{job="live"}} 1 {at * 60}\n' for at in minutes)]
+    return "".join([*lines, "# EOF\n"])
+
+
+def history_of(pools: Iterable[str], *, days: float = 2, busy_each_minutes: int = 60) -> str:
+    """Regular days: each so many minutes one of demand, none in the last ten; up to a minute ago.
+
+    Persistence then gives a gap of idle time an hour at even odds.
+    """
+    end = int(time.time()) // 60 - 1
+    minutes = range(end - int(days * 1440), end + 1)
+    busy = [(at, int(at % busy_each_minutes == 0 and at < end - 10)) for at in minutes]
+    return openmetrics(dict.fromkeys(pools, busy))
 
 
 class Running:

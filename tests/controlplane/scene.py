@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
+from tests.controlplane.recorder import Recorder, World
 from tests.controlplane.setting import JOBS, KUEUE, Setting
 from tests.labs.kubelab.api import ApiError, wait_for
 from tests.labs.kubelab.controlplane import GPU
@@ -122,10 +123,7 @@ class Scene(Setting):
             f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
             for pod in self.api.list("/api/v1/pods")
             if pod["spec"].get("nodeName") == self.node
-            and (
-                pod["metadata"].get("labels", {}).get("app") in self.targets
-                or any(GPU in c["resources"].get("requests", {}) for c in pod["spec"]["containers"])
-            )
+            and (pod["metadata"].get("labels", {}).get("app") in self.targets or _claims(pod))
         ]
 
     def events(self) -> list[Json]:
@@ -142,6 +140,39 @@ class Scene(Setting):
             and not any(self.recorded(target) for target in self.targets)
             and all(self.policy(queue) != "None" for queue in self.queues)
         )
+
+    def one_user_of_the_cards(self, recorder: Recorder, after: int = 0) -> int:
+        """How many writes were looked at; at each the cards had one user, and no queue was open
+        beside serving. Raises AssertionError.
+        """
+        looked = 0
+        for seen, world in recorder.worlds(after):
+            serving, batch = self.on_cards(world)
+            opened = [
+                queue
+                for queue in self.queues
+                if (raw := world.get(("ClusterQueue", "", queue)))
+                and raw["spec"].get("stopPolicy", "None") == "None"
+            ]
+            assert not (serving and opened), f"{opened} open beside {serving}, by {seen.key}"
+            assert not (serving and batch), f"{batch} beside {serving}, by {seen.key}"
+            looked += 1
+        return looked
+
+    def on_cards(self, world: World) -> tuple[list[str], list[str]]:
+        """The pods of serving, and of others with a card of our node, in a recorded world."""
+        serving, batch = [], []
+        for (kind, namespace, name), pod in world.items():
+            if kind != "Pod" or pod["status"].get("phase") in ("Succeeded", "Failed"):
+                continue
+            if (
+                namespace == self.namespace
+                and pod["metadata"].get("labels", {}).get("app") in self.targets
+            ):
+                serving.append(name)
+            elif pod["spec"].get("nodeName") == self.node and _claims(pod):
+                batch.append(name)
+        return serving, batch
 
     # -- the end
 
@@ -165,3 +196,7 @@ class Scene(Setting):
             self.api.patch(path, {"metadata": {"finalizers": None}})
         with contextlib.suppress(ApiError):
             self.api.delete(path)
+
+
+def _claims(pod: Json) -> bool:
+    return any(GPU in c["resources"].get("requests", {}) for c in pod["spec"]["containers"])
