@@ -5,15 +5,12 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from queue import Empty, Queue
 
 import pytest
 
-from idlewin.adapters.api import connect
-from idlewin.adapters.clock import SystemClock
 from idlewin.adapters.kubernetes import KubernetesCluster
-from idlewin.adapters.lease import KubernetesLease, Terms
 from idlewin.core.decision import Decision
 from idlewin.core.phase import Phase
 from idlewin.core.pool import Role, StopPolicy
@@ -26,11 +23,7 @@ from tests.labs.kubelab.api import wait_for
 from tests.labs.kubelab.controlplane import GPU, ControlPlane
 
 pytestmark = pytest.mark.controlplane
-LEASES = "/apis/coordination.k8s.io/v1/namespaces/idlewin-system/leases"
 HPAS = "/apis/autoscaling/v2/namespaces/serving/horizontalpodautoscalers"
-SHORT = Terms(
-    duration=timedelta(seconds=2), renew=timedelta(milliseconds=300), margin=timedelta(seconds=0.5)
-)
 
 
 @pytest.fixture(scope="module")
@@ -229,52 +222,6 @@ def test_a_change_of_phase_is_an_event_on_the_rule(place: Place) -> None:
     assert (event["reason"], event["action"], event["type"]) == ("WindowOpen", "Yielding", "Normal")
     assert "Idle for 10m." in event["note"]
     place.cluster.announce(decision)
-
-
-# -- the Lease
-
-
-def test_one_holds_the_lease_and_the_other_takes_it_when_it_is_given_up(
-    plane: ControlPlane, cluster: KubernetesCluster
-) -> None:
-    api = connect(plane.service_account_kubeconfig("idlewin-system", "idlewin"))
-    place = ("idlewin-system", "handover")
-    first = KubernetesLease(api, SystemClock(), place, "first")
-    second = KubernetesLease(api, SystemClock(), place, "second", SHORT)
-    first.start()
-    wait_for("first", first.held)
-    second.start()
-
-    assert not second.held()
-    first.stop()
-    assert not first.held()
-    wait_for("second", second.held, timeout=5)
-    second.stop()
-    assert plane.api.get(f"{LEASES}/handover")["spec"]["leaseTransitions"] == 1
-    assert cluster.trouble() == ()
-
-
-def test_a_holder_that_cannot_renew_stops_believing_before_another_may_take_it(
-    plane: ControlPlane,
-) -> None:
-    api = connect(plane.service_account_kubeconfig("idlewin-system", "idlewin"))
-    place = ("idlewin-system", "lost")
-    first = KubernetesLease(api, SystemClock(), place, "first", SHORT)
-    second = KubernetesLease(api, SystemClock(), place, "second", SHORT)
-    first.renew()
-    second.renew()
-    assert (first.held(), second.held()) == (True, False)
-
-    lost_at = None
-    deadline = time.monotonic() + 10
-    while not second.held() and time.monotonic() < deadline:
-        second.renew()
-        if lost_at is None and not first.held():
-            lost_at = time.monotonic()
-        assert not (first.held() and second.held())
-        time.sleep(0.05)
-    assert second.held()
-    assert lost_at is not None
 
 
 # -- the cost, and the end
