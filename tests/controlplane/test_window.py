@@ -161,11 +161,12 @@ def _steps(lived: Lived, begin: int) -> None:
         ).version
 
     def pods(of: str, *, there: bool, after: int) -> int:
-        look = serving_pods if of == "serving" else batch_pods
-        found = (
-            s.version for s, world in lived.recorder.worlds(after) if bool(look(world)) is there
+        place = ("serving", "batch").index(of)
+        return next(
+            seen.version
+            for seen, world in lived.recorder.worlds(after)
+            if bool(lived.scene.on_cards(world)[place]) is there
         )
-        return next(found)
 
     remembered = phase("Yielding", begin)
     lowered = target(0, record=True, after=remembered)
