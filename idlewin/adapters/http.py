@@ -26,6 +26,7 @@ from starlette.routing import Route
 from idlewin.adapters.alertmanager import wanted_claims
 from idlewin.adapters.claims import Answer, Claim, claim_length
 from idlewin.core.text import format_instant
+from idlewin.errors import UsageError
 
 #: Alertmanager sends what fits; what is larger is not from it.
 LARGEST_BODY = 1 << 20
@@ -112,7 +113,7 @@ class Endpoint:
     """Serves an application on an address, in a thread of its own."""
 
     def __init__(self, app: Starlette, host: str, port: int) -> None:
-        """Take the address. Raises OSError that names it, and what to do."""
+        """Take the address. Raises UsageError where it cannot be had."""
         self._socket = _bound(host, port)
         self.host, self.port = self._socket.getsockname()[:2]
         self._server = uvicorn.Server(
@@ -148,7 +149,7 @@ def _bound(host: str, port: int) -> socket.socket:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         return socket.create_server(address[:2], family=family, backlog=MOST_CALLS * 2)
     except OSError as error:
-        raise OSError(
+        raise UsageError(
             f"cannot listen on {host}:{port}: {error.strerror or error}; "
             "give another address with --listen"
         ) from error

@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 
 from idlewin.adapters.http import LARGEST_BODY, Endpoint
+from idlewin.errors import UsageError
 from tests.unit.asking import NOW, Asked
 
 
@@ -215,7 +216,7 @@ def test_a_get_claims_nothing(ask):
 
 
 def test_a_taken_address_is_named_with_a_remedy(ask):
-    with pytest.raises(OSError, match=rf"127.0.0.1:{ask.endpoint.port}.*--listen"):
+    with pytest.raises(UsageError, match=rf"127.0.0.1:{ask.endpoint.port}.*--listen"):
         Endpoint(None, "127.0.0.1", ask.endpoint.port)
 
 

@@ -1,0 +1,54 @@
+"""Giving back without a controller: rules look paused, demand is not asked."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from idlewin.adapters.returning import Returning, UnaskedMetrics
+from idlewin.core.load import Level, judge
+from idlewin.core.pool import RuleObject
+from tests.builders import a_rule
+
+NOW = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
+
+
+class Shown:
+    def __init__(self, **rules):
+        self.rules = rules
+
+    def rule(self, name):
+        return self.rules.get(name)
+
+
+class Noon:
+    def now(self):
+        return NOW
+
+
+def stored(name, rule):
+    return RuleObject(name=name, uid="u", generation=1, resource_version="1", rule=rule)
+
+
+def test_only_the_named_rules_look_paused_and_nothing_else_of_them_changes():
+    asked, other = stored("asked", a_rule()), stored("other", a_rule())
+    cluster = Returning(Shown(asked=asked, other=other), ["asked"])
+
+    assert cluster.rule("asked") == replace(asked, rule=replace(asked.rule, paused=True))
+    assert cluster.rule("other") is other
+    assert cluster.rule("none") is None
+
+
+def test_a_rule_that_cannot_be_read_is_left_as_it_is():
+    broken = stored("broken", None)
+
+    assert Returning(Shown(broken=broken), ["broken"]).rule("broken") is broken
+
+
+def test_demand_that_is_not_asked_is_unknown_now_and_in_the_past():
+    metrics = UnaskedMetrics(Noon())
+
+    level, _ = judge(metrics.read(a_rule()), at_zero=("Deployment ai/qwen",))
+    history = metrics.history(a_rule(), timedelta(days=1), timedelta(minutes=1))
+
+    assert level is Level.UNKNOWN
+    assert history.unknown == (history.covers,)
+    assert history.covers.end == NOW
