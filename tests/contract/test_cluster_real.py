@@ -57,9 +57,8 @@ def verdict(place: Place, action) -> Verdict:
 
 def test_a_status_is_written_only_over_the_version_that_was_read(place: Place) -> None:
     place.make_rule()
-    stored = place.cluster.rule(place.name)
-    write = Remember(place.name, stored.resource_version, None, Status(epoch=1))
-
+    version = place.cluster.rule(place.name).resource_version
+    write = Remember(place.name, version, None, Status(epoch=1))
     first, second = place.apply(write), place.apply(write)
 
     assert (first.verdict, second.verdict) == (Verdict.DONE, Verdict.CONFLICT)
@@ -201,8 +200,8 @@ def test_what_a_person_closed_is_not_reopened_until_resume(place: Place) -> None
 
     refused = place.apply(place.policy(StopPolicy.NONE, 2))
     assert (refused.verdict, "kubectl" in refused.message) == (Verdict.REFUSED, True)
-    marks = {"annotations": {"idlewin.dev/resume": "2999-01-01T00:00:00Z"}}
-    place.edit(place.rule_path, metadata=marks)
+    resume = {"idlewin.dev/resume": "2999-01-01T00:00:00Z"}
+    place.edit(place.rule_path, metadata={"annotations": resume})
     place.until("the resume", lambda: place.cluster.rule(place.name).resume_at)
     assert verdict(place, place.policy(StopPolicy.NONE, 3)) is Verdict.DONE
 
@@ -221,7 +220,6 @@ def test_a_local_queue_is_given_back_unless_its_owner_changed_it(place: Place) -
     (local,) = place.queue().local_queues
     stop = StopLocalQueue(local, place.name, StopPolicy.HOLD_AND_DRAIN)
     give = ReopenLocalQueue(local.namespace, local.name, local.uid, "HoldAndDrain", "None")
-
     assert verdict(place, stop) is Verdict.DONE
     assert verdict(place, give) is Verdict.DONE
     assert place.queue().local_queues[0].stop_policy is StopPolicy.NONE
@@ -256,14 +254,28 @@ def test_work_is_seen_stopped_woken_and_evicted(place: Place) -> None:
 
 def test_finished_work_is_not_shown_though_kueue_says_admitted(place: Place) -> None:
     place.make_queue("None")
-    job = place.make_job()
+    place.make_job()
     place.until_batch()
     (pod,) = place.look().on_cards(Role.BATCH)
     finish = {"annotations": {"kubelab/finish": "succeeded"}}
     place.edit(f"/api/v1/namespaces/default/pods/{pod.name}", metadata=finish)
 
     place.until("the end", lambda: not place.queue().workloads)
-    assert place.look().pods == (), job
+    assert place.look().pods == ()
+
+
+def test_an_eviction_that_a_budget_forbids_is_refused_and_a_deletion_is_not(place: Place) -> None:
+    place.make_queue("None")
+    job = place.make_job()
+    place.until_batch()
+    (pod,) = place.look().on_cards(Role.BATCH)
+    budgets = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+    spec = {"minAvailable": 1, "selector": {"matchLabels": {"job-name": job}}}
+    place.api.post(budgets, {"metadata": {"name": place.name}, "spec": spec})
+
+    assert verdict(place, EvictPod(pod)) is Verdict.REFUSED
+    assert verdict(place, EvictPod(pod, delete=True)) is Verdict.DONE
+    place.api.delete(f"{budgets}/{place.name}")
 
 
 # -- Kueue down: the last test of the file
@@ -279,8 +291,7 @@ def test_with_kueue_down_the_ladder_below_the_queue_still_works(place: Place) ->
         refused = place.apply(place.policy(StopPolicy.HOLD_AND_DRAIN))
         assert refused.verdict is Verdict.REFUSED
         assert "webhook" in place.cluster.rehearse([place.policy(StopPolicy.HOLD)])
-        (local,) = queue.local_queues
-        stop = StopLocalQueue(local, place.name, StopPolicy.HOLD_AND_DRAIN)
+        stop = StopLocalQueue(queue.local_queues[0], place.name, StopPolicy.HOLD_AND_DRAIN)
         assert verdict(place, stop) is Verdict.DONE
         assert verdict(place, EvictPod(pod)) is Verdict.DONE
         place.until_free()
