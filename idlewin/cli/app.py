@@ -24,7 +24,7 @@ VERBS = {
     "check": "Check rule files: errors by line, conflicts, doubts.",
     "explain": "Say why a rule's pool is where it is, and what it waits for.",
     "status": "Show all rules: phase, reason, since, until.",
-    "adopt": "Give a rule's ClusterQueues into its hands.",
+    "adopt": "Give a ClusterQueue into a rule's hands.",
     "wake": "Say that users are coming: serving is brought back.",
     "give-back": "Bring serving back now, and seal the queues.",
     "pause": "Stop a rule: serving is brought back, nothing more is written.",
