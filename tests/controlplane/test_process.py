@@ -184,12 +184,13 @@ def test_cards_are_lent_and_a_wake_call_has_them_back(night: Night, tmp_path: Pa
     assert tuple(r for r in reasons if r in moves)[:5] == moves
 
 
-def test_give_back_needs_no_controller(night: Night, capsys: Any) -> None:
+def test_give_back_needs_no_controller_and_no_readable_rule(night: Night, capsys: Any) -> None:
     night.add_job()
     with night.controller() as controller:
         night.until_phase("Harvesting")
         wait_for("batch", night.running)
         controller.kill(signal.SIGKILL)
+    night.api.patch(RULE, {"spec": {"window": {"idelFor": "a typing error"}}})
 
     code = cli(night, "give-back", "night", "--timeout", "2m")
 
