@@ -40,7 +40,10 @@ class Case:
 class Recording(Protocol):
     """A simulated world, once it has run."""
 
-    cycles: int
+    @property
+    def cycles(self) -> int:
+        """How many cycles it took."""
+        ...
 
     def timeline(self) -> Timeline:
         """The phases of the pool, and when batch ran."""
