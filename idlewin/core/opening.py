@@ -14,7 +14,7 @@ from idlewin.core.decision import Check, Checks
 from idlewin.core.forecast import least_chance
 from idlewin.core.lint import CONSENT
 from idlewin.core.load import Level
-from idlewin.core.pool import Queue, Role, StopPolicy, Target, Workload
+from idlewin.core.pool import MANAGER, Queue, Role, StopPolicy, Target, Workload
 from idlewin.core.reason import Reason
 from idlewin.core.rule import Mode, QueueClass, Rule
 from idlewin.core.situation import Situation
@@ -83,8 +83,15 @@ def to_restore(s: Situation) -> tuple[Target, ...]:
         and (now := same(s, target))
         and now.replicas == 0
         and target.replicas > 0
-        and (target.lowered or now.record is not None)
+        and _ours(target, now)
     )
+
+
+def _ours(target: Remembered, now: Target) -> bool:
+    """Whether a zero is ours: who wrote it last tells; where that is not known, what we noted."""
+    if now.replicas_writer:
+        return now.replicas_writer == MANAGER
+    return target.lowered or now.record is not None
 
 
 def due(s: Situation) -> datetime | None:
