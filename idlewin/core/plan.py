@@ -101,7 +101,7 @@ def _queues(s: Situation, wanted: Gate) -> Iterator[Action]:
         case Gate.OPEN:
             yield from _open(s)
         case Gate.SEALED:
-            for entry, queue in sealing.entries(s):
+            for entry, queue in sealing.present(s):
                 yield from _seal(s, entry, queue)
 
 
@@ -174,6 +174,8 @@ def refused(s: Situation, queue: Queue) -> bool:
 
 
 def _unseen(s: Situation, queue: Queue) -> bool:
+    if queue.terminating:
+        return False
     return sealing.sealed_since(queue) is None and s.now >= s.since + timing.STOP_SEEN_WITHIN
 
 

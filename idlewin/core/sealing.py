@@ -17,12 +17,20 @@ from idlewin.core.status import Window, WindowQueue
 from idlewin.core.timing import SETTLE, last_bound
 
 
-def entries(s: Situation) -> Iterator[tuple[WindowQueue, Queue]]:
-    """The queues of the window that still exist; one that is gone or Terminating is sealed."""
+def present(s: Situation) -> Iterator[tuple[WindowQueue, Queue]]:
+    """The queues of the window that still exist, with those that are being deleted."""
     for entry in s.window.queues if s.window else ():
         queue = s.pool.queue(entry.spec.cluster_queue)
-        if queue is not None and queue.uid == entry.uid and not queue.terminating:
+        if queue is not None and queue.uid == entry.uid:
             yield entry, queue
+
+
+def entries(s: Situation) -> Iterator[tuple[WindowQueue, Queue]]:
+    """Those that have to be stopped: one that is gone or Terminating admits nothing more.
+
+    What it has admitted runs on all the same, and is drained as that of the others.
+    """
+    return ((entry, queue) for entry, queue in present(s) if not queue.terminating)
 
 
 def sealed_since(queue: Queue) -> datetime | None:
@@ -72,7 +80,7 @@ def sealing_policy(entry: WindowQueue, queue: Queue, window: Window) -> StopPoli
 
 def overdue_at(s: Situation, window: Window) -> datetime:
     """When batch has had its time: drainTimeout after the later of the start and the last bound."""
-    waiting = [(entry, queue) for entry, queue in entries(s) if waits(entry, queue, window)]
+    waiting = [(entry, queue) for entry, queue in present(s) if waits(entry, queue, window)]
     bound = last_bound(waiting)
     return max(s.since, bound or s.since) + window.drain_timeout
 
@@ -84,4 +92,4 @@ def batch_pods(s: Situation) -> tuple[Pod, ...]:
 
 def admitted(s: Situation) -> tuple[Workload, ...]:
     """Admitted, unfinished work of the window's queues."""
-    return tuple(work for _, queue in entries(s) for work in queue.workloads if work.admitted)
+    return tuple(work for _, queue in present(s) for work in queue.workloads if work.admitted)

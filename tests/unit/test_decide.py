@@ -123,8 +123,10 @@ STAYS = [
     ),
     (
         "work that is too long for what is left",
-        a_situation(forecast=a_forecast(31 * MINUTE),
-                    pool=a_pool(queues=(a_queue(workloads=(a_workload(max_runtime=29 * MINUTE),)),))),
+        a_situation(
+            forecast=a_forecast(31 * MINUTE),
+            pool=a_pool(queues=(a_queue(workloads=(a_workload(max_runtime=29 * MINUTE),)),)),
+        ),
         Reason.NOTHING_FITS,
     ),
     (
@@ -480,3 +482,14 @@ def test_the_wait_ends_when_the_first_fact_turns_by_time_alone():
     decision = decide(a_situation(load=load))
 
     assert decision.revisit_at == NOW + timedelta(minutes=1)
+
+
+def test_what_a_queue_that_is_being_deleted_has_admitted_is_drained_too():
+    work = a_workload(queue="resumable", admitted=True)
+    deleted = a_queue("resumable", terminating=True, stop_policy=StopPolicy.NONE, workloads=(work,))
+    pool = gone(queues=(a_queue(), deleted), pods=(a_batch_pod(),))
+
+    decision = decide(away(R, pool=pool))
+
+    stops = [(a.queue, a.policy) for a in decision.actions if isinstance(a, SetStopPolicy)]
+    assert stops == [("resumable", StopPolicy.HOLD_AND_DRAIN)]
