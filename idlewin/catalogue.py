@@ -15,7 +15,8 @@ from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
 
-from idlewin.core.rule import Activity, Demand, Rule, Serving
+from idlewin.core.rule import Activity, Rule
+from idlewin.core.target import Demand, Serving
 
 
 class SourceKind(StrEnum):

@@ -86,5 +86,3 @@ class Wake(Protocol):
 
 class LookError(Exception):
     """The cluster could not be looked at; nothing is decided on a guess."""
-
-

@@ -24,17 +24,15 @@ from idlewin.core.rule import (
     Batch,
     Budget,
     Cards,
-    Demand,
     ForecastPolicy,
     Mode,
     QueueClass,
-    Ref,
     Rule,
-    Serving,
     WindowPolicy,
 )
 from idlewin.core.situation import Rehearsal, Situation
 from idlewin.core.status import Remembered, Status, Window, WindowQueue
+from idlewin.core.target import Demand, Ref, Serving
 
 NOW = datetime(2026, 3, 4, 1, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

@@ -20,7 +20,7 @@ from urllib.request import HTTPRedirectHandler, HTTPSHandler, ProxyHandler, buil
 from idlewin.core.decision import Action, Decision, Outcome
 from idlewin.core.phase import Phase
 from idlewin.core.pool import Pool, RuleObject, Scope, Target
-from idlewin.core.rule import HttpProbe
+from idlewin.core.target import HttpProbe
 from idlewin.ports import Cluster
 
 WORKERS = 4

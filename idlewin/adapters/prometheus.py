@@ -23,7 +23,8 @@ from idlewin.adapters.prometheus_source import (
 )
 from idlewin.catalogue import Source, SourceKind, described, nearest, sources, visible_at_zero
 from idlewin.core.load import History, Reading
-from idlewin.core.rule import Activity, Demand, Rule
+from idlewin.core.rule import Activity, Rule
+from idlewin.core.target import Demand
 from idlewin.ports import Clock
 
 #: The least age at which samples are refused: a few scrapes of the busiest scraper.

@@ -17,7 +17,8 @@ from idlewin.adapters.prometheus_api import Answer, Api
 from idlewin.adapters.prometheus_runs import Column, Grid, codes, runs
 from idlewin.catalogue import filled, part_is, sources, tagged
 from idlewin.core.load import History, Level
-from idlewin.core.rule import Demand, Rule
+from idlewin.core.rule import Rule
+from idlewin.core.target import Demand
 from idlewin.ports import Clock
 
 #: Prometheus refuses more than 11,000 points of a series.

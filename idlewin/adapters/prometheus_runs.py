@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 from idlewin.catalogue import described, visible_at_zero
 from idlewin.core.load import History, Level, Reading, judge, level_of
-from idlewin.core.rule import Demand
+from idlewin.core.target import Demand
 from idlewin.core.window import Span
 
 #: A demand's code for a step without any series: not unknown by itself where the target is at zero.

@@ -11,7 +11,7 @@ from idlewin.adapters.store import version_of
 from idlewin.adapters.watched import Watched
 from idlewin.core.decision import ForgetRecord, ScaleBack, ScaleToZero
 from idlewin.core.pool import RECORD, Record
-from idlewin.core.rule import Ref
+from idlewin.core.target import Ref
 
 Json = dict[str, Any]
 

@@ -10,8 +10,8 @@ from idlewin.core.load import Load
 from idlewin.core.phase import Phase
 from idlewin.core.pool import LocalQueue, Pod, StopPolicy
 from idlewin.core.reason import Reason
-from idlewin.core.rule import Ref
 from idlewin.core.status import Status
+from idlewin.core.target import Ref
 
 
 @dataclass(frozen=True, slots=True)

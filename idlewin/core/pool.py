@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from idlewin.core.rule import Ref, Rule
+from idlewin.core.rule import Rule
 from idlewin.core.status import Status
+from idlewin.core.target import Ref
 
 #: The field manager of all our writes.
 MANAGER = "idlewin"

@@ -12,8 +12,9 @@ from enum import StrEnum
 from typing import Any, ClassVar
 
 from idlewin.core.phase import Phase
-from idlewin.core.rule import SCHEMA, OnReturn, QueueClass, Ref
-from idlewin.core.text import Duration, camel
+from idlewin.core.rule import OnReturn, QueueClass
+from idlewin.core.target import Ref
+from idlewin.core.text import SCHEMA, Duration, camel
 
 #: Raised when a status could not be understood by the version before.
 VERSION = 1

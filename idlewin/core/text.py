@@ -129,3 +129,14 @@ def camel(name: str) -> str:
     """``idle_for`` as it is written in YAML: ``idleFor``."""
     first, *rest = name.split("_")
     return first + "".join(part.capitalize() for part in rest)
+
+
+#: How the codec reads and writes these classes: camelCase, unknown keys are errors, no guessing.
+SCHEMA: dict[str, Any] = {
+    "extra": "forbid",
+    "alias_generator": camel,
+    "validate_by_name": False,
+    "strict": True,
+    "allow_inf_nan": False,
+    "use_attribute_docstrings": True,
+}

@@ -8,9 +8,10 @@ from datetime import datetime, timedelta
 
 from idlewin.core.forecast import least_chance
 from idlewin.core.pool import Queue, Workload
-from idlewin.core.rule import OnReturn, QueueClass, Ref, Rule
+from idlewin.core.rule import OnReturn, QueueClass, Rule
 from idlewin.core.situation import Situation
 from idlewin.core.status import LeadTimes, Status, WindowQueue
+from idlewin.core.target import Ref
 
 #: From an opened queue to a running pod: Kueue's cycle, the Job controller, the scheduler.
 START = timedelta(seconds=2)

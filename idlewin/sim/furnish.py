@@ -7,7 +7,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from idlewin.core.pool import StopPolicy
-from idlewin.core.rule import Ref, Rule
+from idlewin.core.rule import Rule
+from idlewin.core.target import Ref
 from idlewin.sim.objects import (
     Deployment,
     Objects,

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 
 from idlewin.core.load import History, Reading
-from idlewin.core.rule import Demand as DemandSpec, Ref, Rule
+from idlewin.core.rule import Rule
+from idlewin.core.target import Demand as DemandSpec, Ref
 from idlewin.core.window import Span, clipped, merged
 from idlewin.ports import Clock
 from idlewin.sim.demand import Demand

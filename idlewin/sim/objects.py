@@ -12,8 +12,9 @@ from datetime import datetime, timedelta
 from itertools import count
 
 from idlewin.core.pool import Record, StopPolicy
-from idlewin.core.rule import Ref, Rule
+from idlewin.core.rule import Rule
 from idlewin.core.status import Status
+from idlewin.core.target import Ref
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

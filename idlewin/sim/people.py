@@ -6,7 +6,8 @@ from dataclasses import replace
 from datetime import timedelta
 
 from idlewin.core.pool import StopPolicy
-from idlewin.core.rule import Mode, Ref, Rule
+from idlewin.core.rule import Mode, Rule
+from idlewin.core.target import Ref
 from idlewin.sim.furnish import Server, add_queue, add_target
 from idlewin.sim.objects import SimRule
 from idlewin.sim.world import World

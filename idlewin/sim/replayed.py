@@ -8,8 +8,9 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from idlewin.core.phase import Phase
-from idlewin.core.rule import Mode, QueueClass, Ref, Rule
+from idlewin.core.rule import Mode, QueueClass, Rule
 from idlewin.core.score import Timeline
+from idlewin.core.target import Ref
 from idlewin.core.window import Span
 from idlewin.sim.backlog import JobKind
 from idlewin.sim.demand import Demand

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from idlewin.core.rule import Ref
+from idlewin.core.target import Ref
 from idlewin.sim.clock import Timeline
 from idlewin.sim.nodes import Nodes
 from idlewin.sim.objects import Deployment, Objects, SimPod

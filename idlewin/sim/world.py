@@ -18,8 +18,9 @@ from idlewin.core.decision import Decision, Outcome, Remember, Verdict
 from idlewin.core.phase import Phase
 from idlewin.core.pool import Pool, Scope
 from idlewin.core.reason import Reason
-from idlewin.core.rule import Ref, Rule
+from idlewin.core.rule import Rule
 from idlewin.core.status import Status
+from idlewin.core.target import Ref
 from idlewin.core.window import Span
 from idlewin.ports import LookError
 from idlewin.sim.backlog import Backlog, JobKind
@@ -89,8 +90,10 @@ class World:
         setups: Sequence[Setup],
         controller: Callable[[World, SimLease], Cycles] | None = None,
         reads_every: float = 15.0,
+        looks_within: float = 0.2,
     ) -> None:
-        """``reads_every`` is how many seconds demand may take to be seen."""
+        """A world; ``reads_every``: seconds until demand is seen, ``looks_within``: a change."""
+        self._looks_within = looks_within
         self.seed, self.setups, self.reads_every = seed, tuple(setups), reads_every
         self.clock = Timeline(start)
         self.objects = Objects()
@@ -146,9 +149,10 @@ class World:
         self.controller = None
         self.lease.mine = False
 
-    def wake(self, name: str, within: float = 0.2) -> None:
+    def wake(self, name: str, within: float | None = None) -> None:
         """Something of a pool changed: it is looked at soon."""
-        self._look_at(name, self.clock.now() + timedelta(seconds=self.random.uniform(0, within)))
+        seconds = self.random.uniform(0, self._looks_within if within is None else within)
+        self._look_at(name, self.clock.now() + timedelta(seconds=seconds))
 
     def blind(self, length: timedelta) -> None:
         """Demand cannot be told for so long, from now on."""

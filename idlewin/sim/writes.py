@@ -23,7 +23,7 @@ from idlewin.core.decision import (
     Verdict,
 )
 from idlewin.core.pool import MANAGER, Record, StopPolicy
-from idlewin.core.rule import Ref
+from idlewin.core.target import Ref
 from idlewin.ports import Clock
 from idlewin.sim.kueue import Kueue
 from idlewin.sim.nodes import Nodes

@@ -11,8 +11,9 @@ from statistics import median
 from idlewin import traces
 from idlewin.controller import Controller
 from idlewin.core.phase import Phase
-from idlewin.core.rule import Cards, QueueClass, Ref, Rule
+from idlewin.core.rule import Cards, QueueClass, Rule
 from idlewin.core.score import Delays
+from idlewin.core.target import Ref
 from idlewin.core.window import Span
 from idlewin.replay import Case, replay
 from idlewin.rulefile import read_files

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from idlewin.core.rule import Activity, Batch, Cards, Demand, QueueClass, Rule, Serving
+from idlewin.core.rule import Activity, Batch, Cards, QueueClass, Rule
+from idlewin.core.target import Demand, Serving
 
 TARGET = "Deployment ai/qwen3-8b"
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 from idlewin.adapters.clock import SystemClock
 from idlewin.adapters.prometheus import PrometheusMetrics
 from idlewin.core.load import Reading
-from idlewin.core.rule import Demand
+from idlewin.core.target import Demand
 from tests.contract.demand_rules import rule
 from tests.labs.kubelab.api import wait_for
 from tests.labs.promlab.prometheus import Prometheus

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from idlewin.core.load import Level, judge
-from idlewin.core.rule import Activity, Demand
+from idlewin.core.rule import Activity
+from idlewin.core.target import Demand
 from tests.contract.demand_rules import rule
 from tests.contract.prometheus_lab import (
     CARD,

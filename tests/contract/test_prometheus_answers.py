@@ -14,7 +14,7 @@ import pytest
 
 from idlewin.adapters.prometheus import PrometheusMetrics
 from idlewin.core.load import Level, judge, level_of
-from idlewin.core.rule import Demand
+from idlewin.core.target import Demand
 from tests.contract.demand_rules import TARGET, HandClock, rule
 from tests.labs.promlab.exporters import FakePrometheus, failure, vector
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from idlewin.core.load import Level, judge
-from idlewin.core.rule import Demand
+from idlewin.core.target import Demand
 from tests.contract.prometheus_lab import (
     DOOR,
     MODEL,

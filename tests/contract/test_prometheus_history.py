@@ -11,7 +11,7 @@ import pytest
 from idlewin.adapters.prometheus import PrometheusMetrics
 from idlewin.adapters.prometheus_api import Answer, Api
 from idlewin.core.load import History
-from idlewin.core.rule import Demand
+from idlewin.core.target import Demand
 from idlewin.core.window import Span, clipped, total
 from tests.contract.demand_rules import HandClock, rule
 from tests.contract.prometheus_lab import DOOR, MODEL, ROUTER, VLLM, open_metrics

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from idlewin.adapters.prometheus import PrometheusMetrics
-from idlewin.core.rule import Demand
+from idlewin.core.target import Demand
 from tests.contract.demand_rules import HandClock, rule
 from tests.labs.promlab.exporters import FakePrometheus
 

@@ -15,7 +15,7 @@ from idlewin.adapters.kubernetes import KubernetesCluster
 from idlewin.adapters.reflector import Timing
 from idlewin.core.decision import Action, Outcome, ScaleToZero, SetStopPolicy
 from idlewin.core.pool import Pool, Queue, Role, Scope, StopPolicy, Target
-from idlewin.core.rule import Ref
+from idlewin.core.target import Ref
 from tests.controlplane.conftest import SERVING_NAMESPACE
 from tests.labs.kubelab.api import ApiError, wait_for
 from tests.labs.kubelab.controlplane import GPU, ControlPlane

@@ -28,18 +28,15 @@ from idlewin.core.rule import (
     Cards,
     Contract,
     DayTypes,
-    Demand,
     ForecastPolicy,
-    HttpProbe,
     Mode,
     OnReturn,
-    Probe,
     QueueClass,
     Rule,
-    Serving,
     WindowPolicy,
 )
 from idlewin.core.status import Status
+from idlewin.core.target import Demand, HttpProbe, Probe, Serving
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # Text of any kind, as no schema forbids it; lone surrogates are no JSON.

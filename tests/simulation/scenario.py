@@ -18,17 +18,8 @@ from idlewin.core.decision import (
 )
 from idlewin.core.phase import Phase
 from idlewin.core.pool import StopPolicy
-from idlewin.core.rule import (
-    Batch,
-    Contract,
-    Mode,
-    OnReturn,
-    QueueClass,
-    Ref,
-    Rule,
-    Serving,
-    WindowPolicy,
-)
+from idlewin.core.rule import Batch, Contract, Mode, OnReturn, QueueClass, Rule, WindowPolicy
+from idlewin.core.target import Ref, Serving
 from idlewin.sim.backlog import JobKind
 from idlewin.sim.chronicle import Change
 from idlewin.sim.demand import day_rhythm

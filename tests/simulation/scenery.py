@@ -5,19 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from idlewin.core.pool import Scope, StopPolicy
-from idlewin.core.rule import (
-    Batch,
-    Cards,
-    Contract,
-    Demand as DemandSpec,
-    Mode,
-    OnReturn,
-    QueueClass,
-    Ref,
-    Rule,
-    Serving,
-    WindowPolicy,
-)
+from idlewin.core.rule import Batch, Cards, Contract, Mode, OnReturn, QueueClass, Rule, WindowPolicy
+from idlewin.core.target import Demand as DemandSpec, Ref, Serving
 from idlewin.core.window import Span
 from idlewin.sim.backlog import JobKind
 from idlewin.sim.demand import Demand

@@ -31,8 +31,9 @@ from idlewin.core.decision import (
 from idlewin.core.phase import Phase
 from idlewin.core.pool import Record, StopPolicy
 from idlewin.core.reason import Reason
-from idlewin.core.rule import Mode, OnReturn, QueueClass, Ref
+from idlewin.core.rule import Mode, OnReturn, QueueClass
 from idlewin.core.status import Condition, Counters, Remembered, Status, Truth, Window, WindowQueue
+from idlewin.core.target import Ref
 from idlewin.errors import RuleError
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)

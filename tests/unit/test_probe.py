@@ -10,8 +10,9 @@ import pytest
 
 from idlewin.adapters.probe import AGAIN_AFTER, BELIEVED_FOR, Probes, Probing
 from idlewin.core.pool import Pool, RuleObject, Scope, Target
-from idlewin.core.rule import Batch, Cards, HttpProbe, Probe, QueueClass, Ref, Rule, Serving
+from idlewin.core.rule import Batch, Cards, QueueClass, Rule
 from idlewin.core.status import Status
+from idlewin.core.target import HttpProbe, Probe, Ref, Serving
 
 LIMIT = 10
 SERVER = Ref(api_version="apps/v1", kind="Deployment", namespace="ai", name="qwen")

@@ -7,8 +7,8 @@ import pytest
 from idlewin.adapters.recorder import KEPT, Recorder
 from idlewin.core.decision import HoldRule, ReleaseRule, Remember, ScaleBack, Verdict
 from idlewin.core.pool import Pool, RuleObject, Scope
-from idlewin.core.rule import Ref
 from idlewin.core.status import Status
+from idlewin.core.target import Ref
 from idlewin.ports import LookError
 
 SERVER = Ref(api_version="apps/v1", kind="Deployment", namespace="ai", name="qwen")

@@ -18,7 +18,8 @@ from idlewin.catalogue import (
     visible_at_zero,
 )
 from idlewin.core.load import Level
-from idlewin.core.rule import Activity, Demand
+from idlewin.core.rule import Activity
+from idlewin.core.target import Demand
 from tests.contract.demand_rules import rule
 
 DOOR = Demand(source="traefik-router", match={"router": "qwen3-8b@kubernetes"})

@@ -11,7 +11,7 @@ from idlewin.adapters.serving.deployment import DEPLOYMENT
 from idlewin.adapters.serving.replicated import Around
 from idlewin.adapters.serving.statefulset import STATEFUL_SET
 from idlewin.core.pool import Record, Target
-from idlewin.core.rule import Ref
+from idlewin.core.target import Ref
 
 Json = dict[str, Any]
 

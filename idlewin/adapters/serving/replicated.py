@@ -23,7 +23,7 @@ from idlewin.adapters.fields import (
 )
 from idlewin.codec import read_record, write_record
 from idlewin.core.pool import RECORD, Record, Target
-from idlewin.core.rule import Ref
+from idlewin.core.target import Ref
 
 Json = dict[str, Any]
 

@@ -1,0 +1,122 @@
+"""Serving targets as a rule writes them: who serves on the cards, and where demand shows.
+
+The field names are a contract, as in rule.py: add, do not rename.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, ClassVar, Literal
+
+from idlewin.core.text import SCHEMA, Duration
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ref:
+    """A namespaced object by name."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = SCHEMA
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demand:
+    """One place in which users' demand can be seen: a catalogue source, or a free-form query."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = SCHEMA
+
+    source: str | None = None
+    """A source of the catalogue, such as vllm-requests."""
+    match: dict[str, str] = field(default_factory=dict)
+    """Labels that pick this target among the source's series."""
+    query: str | None = None
+    """PromQL that gives one number, instead of a source."""
+    up: str | None = None
+    """PromQL that is 1 while the query's exporter is alive; only then an empty answer means 0."""
+    busy_above: float = 0
+    """A value above this is demand."""
+    visible_at_zero: bool | None = None
+    """Whether demand shows here while the target has no pod; a source knows that itself."""
+
+    def __post_init__(self) -> None:
+        if (self.source is None) == (self.query is None):
+            raise ValueError("a demand has either a source (with match) or a query (with up)")
+        if self.query is None and self.up is not None:
+            raise ValueError("'up' belongs to a query; a source brings its own witness")
+        if self.query is not None and self.match:
+            raise ValueError("'match' belongs to a source; put the labels into the query")
+        if self.source is not None and self.visible_at_zero is not None:
+            raise ValueError("'visibleAtZero' belongs to a query; a source knows it itself")
+        if self.busy_above < 0:
+            raise ValueError(f"busyAbove is {self.busy_above:g}; demand is never below 0")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpProbe:
+    """A request that a ready target answers."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = SCHEMA
+
+    url: str
+    """Where to ask; never a path that loads a model or counts as use."""
+    expect: int = 200
+    """The status code of a good answer."""
+    timeout: Duration = timedelta(seconds=10)
+    """How long one request may take."""
+
+    def __post_init__(self) -> None:
+        if not self.url.startswith(("http://", "https://")):
+            raise ValueError(f"probe.http.url {self.url!r} must start with http:// or https://")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """What ready means beyond the pod's own readiness: it answers."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = SCHEMA
+
+    http: HttpProbe
+    """Asked by HTTP GET."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Serving:
+    """A target: one workload that serves users on the cards outside windows."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = SCHEMA
+
+    api_version: str
+    """The API of its kind, such as apps/v1."""
+    kind: str
+    """Deployment or StatefulSet."""
+    namespace: str
+    """Its namespace."""
+    name: str
+    """Its name."""
+    demand: tuple[Demand, ...] | Literal["CalendarOnly"]
+    """Any busy is busy, else any unknown is unknown. CalendarOnly: no demand is looked at."""
+    lead_time: Literal["Auto"] | Duration = "Auto"
+    """How long a return takes. Auto: a high quantile of the start-ups that were measured."""
+    ready_timeout: Duration = timedelta(minutes=15)
+    """A return that takes longer raises an alarm."""
+    probe: Probe | None = None
+    """Ready means that this answers."""
+
+    @property
+    def ref(self) -> Ref:
+        """The object that it names."""
+        return Ref(
+            api_version=self.api_version, kind=self.kind, namespace=self.namespace, name=self.name
+        )
+
+    def __post_init__(self) -> None:
+        if self.demand == ():
+            raise ValueError("demand is empty; name a source or a query, or write CalendarOnly")
