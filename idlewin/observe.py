@@ -42,6 +42,7 @@ class Memory:
     """With what it was made for; it keeps what it counted, which is worth more than it weighs."""
     rehearsal: Rehearsal | None = None
     batch_seen_at: datetime | None = None
+    batch_there: bool = False
     ready_at: datetime | None = None
     written_at: datetime | None = None
     looked_at: datetime | None = None
@@ -171,8 +172,11 @@ class Observer:
             memory.harvested = timedelta()
         memory.looked_at = s.now
         memory.running = sum(max(1, pod.claims) for pod in pods if pod.running) if away else 0
-        if away and (pods or sealing.admitted(s)):
+        there = away and bool(pods or sealing.admitted(s))
+        if there or (away and memory.batch_there):
+            # What was there at the last look may have left just now: nobody looked in between.
             memory.batch_seen_at = s.now
+        memory.batch_there = there
         if s.phase is Phase.RESTORING and memory.ready_at is None and _all_ready(s):
             memory.ready_at = s.now
         return replace(

@@ -167,3 +167,12 @@ def test_work_that_waits_is_never_cut_by_a_foreseen_return():
 
     assert phases(world) == WHOLE
     assert cut == []
+
+
+def test_a_window_is_not_dry_because_one_long_job_has_ended():
+    world = a_night(jobs=(a_job(runtime=(minutes(30), minutes(30))),))
+
+    world.run(RETURN)
+
+    assert Reason.QUEUE_DRY not in [change.reason for change in world.chronicle.changes]
+    assert len(world.chronicle.batch) >= 2
