@@ -26,7 +26,7 @@ from idlewin.core.decision import (
     Verdict,
 )
 from idlewin.core.phase import WANTED, Gate, Phase, Replicas
-from idlewin.core.pool import Queue, StopPolicy
+from idlewin.core.pool import Pod, Queue, StopPolicy
 from idlewin.core.situation import Situation
 from idlewin.core.status import WindowQueue
 
@@ -212,7 +212,17 @@ def _pod_rung(s: Situation, entry: WindowQueue, queue: Queue) -> Iterator[Action
         bound = timing.bound_of(work, entry.spec)
         past = bound is not None and s.now >= bound + timing.PAST_BOUND
         if past or (dead and sealing.agreed(work, entry, s.window)):
-            yield EvictPod(pod)
+            # A disruption budget may refuse the eviction of work that agreed to it: delete then.
+            yield EvictPod(pod, delete=_eviction_refused(s, pod))
+
+
+def _eviction_refused(s: Situation, pod: Pod) -> bool:
+    return any(
+        isinstance(outcome.action, EvictPod)
+        and outcome.action.pod.uid == pod.uid
+        and outcome.verdict is Verdict.REFUSED
+        for outcome in s.refused
+    )
 
 
 # -- the rule's own finalizer

@@ -34,8 +34,14 @@ def entries(s: Situation) -> Iterator[tuple[WindowQueue, Queue]]:
 
 
 def sealed_since(queue: Queue) -> datetime | None:
-    """Since when Kueue shows our stop; None while it does not."""
-    return queue.stopped_since if queue.stop_policy is not StopPolicy.NONE else None
+    """Since when Kueue shows the stop; None while it does not.
+
+    A queue that was open for a moment only may show an older stop: the later of what Kueue shows
+    and of when the stop was written counts.
+    """
+    if queue.stop_policy is StopPolicy.NONE or queue.stopped_since is None:
+        return None
+    return max(queue.stopped_since, queue.stop_written_at or queue.stopped_since)
 
 
 def sealed_by_local_queues(s: Situation, queue: Queue) -> datetime | None:

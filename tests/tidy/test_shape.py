@@ -8,7 +8,8 @@ import pytest
 
 from tests.tidy.source import Function, modules
 
-LINES_PER_FILE = 300
+#: A file of tests is a list of cases: it is searched, not read from top to bottom.
+LINES_PER_FILE = {"idlewin": 300, "tests": 600}
 LINES_PER_FUNCTION = 50
 PARAMETERS = 6
 both = pytest.mark.parametrize("folder", ["idlewin", "tests"])
@@ -23,7 +24,7 @@ def parameters(function: Function) -> int:
 
 @both
 def test_files_are_short(folder: str) -> None:
-    long = {m.name: m.lines for m in modules(folder) if m.lines > LINES_PER_FILE}
+    long = {m.name: m.lines for m in modules(folder) if m.lines > LINES_PER_FILE[folder]}
 
     assert long == {}
 

@@ -9,6 +9,7 @@ import pytest
 
 from idlewin.core.decide import decide
 from idlewin.core.decision import (
+    EvictPod,
     Outcome,
     ReleaseRule,
     Remember,
@@ -493,3 +494,29 @@ def test_what_a_queue_that_is_being_deleted_has_admitted_is_drained_too():
 
     stops = [(a.queue, a.policy) for a in decision.actions if isinstance(a, SetStopPolicy)]
     assert stops == [("resumable", StopPolicy.HOLD_AND_DRAIN)]
+
+
+def test_an_eviction_that_a_budget_refuses_is_followed_by_a_deletion():
+    works = (a_workload(queue="resumable", admitted=True),)
+    queue = a_queue("resumable", stop_policy=StopPolicy.NONE, stopped_since=None, workloads=works)
+    pool = gone(queues=(a_queue(), queue), pods=(a_batch_pod(),))
+    no = tuple(
+        Outcome(action, Verdict.REFUSED)
+        for action in (
+            SetStopPolicy("resumable", "q-resumable", StopPolicy.HOLD_AND_DRAIN, 1, "b580"),
+            EvictPod(a_batch_pod()),
+        )
+    )
+
+    actions = decide(away(R, pool=pool, refused=no)).actions
+
+    assert EvictPod(a_batch_pod(), delete=True) in actions
+
+
+def test_a_stop_settles_from_when_it_was_written_though_an_older_one_is_shown():
+    queue = a_queue(stopped_since=NOW - HOUR, stop_written_at=NOW - MINUTE / 30)
+
+    decision = decide(away(R, pool=gone(queues=(queue, a_queue("resumable")))))
+
+    assert decision.reason is Reason.SEALING
+    assert decision.revisit_at == NOW + MINUTE / 20
