@@ -70,6 +70,10 @@ class Held(Part, Protocol):
         """Whether we may write now."""
         ...
 
+    def known(self) -> bool:
+        """Whether it is known lately whose it is."""
+        ...
+
 
 class AloneLease:
     """Who may act, where nobody else runs."""
@@ -81,6 +85,10 @@ class AloneLease:
         """Nothing to give up."""
 
     def held(self) -> bool:
+        """Always."""
+        return True
+
+    def known(self) -> bool:
         """Always."""
         return True
 
@@ -110,7 +118,7 @@ class Parts:
     wakeups: Wakeups
     watching: Watching
     may_act: Stoppable
-    lease: Part
+    lease: Held
     endpoint: Callable[[Service], Part]
     """Makes what answers for the service."""
     last: Sequence[Callable[[], None]] = field(default=())
@@ -159,6 +167,8 @@ class Service:
         found = [f"not in sight: {line}" for line in self._parts.watching.trouble()]
         if not self._synced:
             return (*found, "the watches are not synced yet")
+        if not self._parts.lease.known():
+            found.append("the API server does not say who holds the Lease")
         age = self._parts.wakeups.tick_age()
         if age is None:
             found.append("no tick yet")

@@ -54,6 +54,7 @@ class KubernetesLease:
         self._api, self._clock, self._holder = api, clock, holder
         self._terms = terms or Terms()
         self._until = 0.0
+        self._known_until = 0.0
         self._seen: tuple[str, float] = ("", 0.0)
         self._stopping = Event()
         self._thread = Thread(target=self._run, name="lease", daemon=True)
@@ -77,11 +78,17 @@ class KubernetesLease:
         """Whether we may write now."""
         return monotonic() < self._until
 
+    def known(self) -> bool:
+        """Whether the API server said lately whose it is."""
+        return monotonic() < self._known_until
+
     def _run(self) -> None:
         while not self._stopping.is_set():
             was = self.held()
+            sent = monotonic()
             try:
                 self.renew()
+                self._known_until = sent + self._terms.duration.total_seconds()
             except ApiError as error:
                 log.warning("the Lease was not renewed: %s", error)
             except Exception:

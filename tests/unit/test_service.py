@@ -17,7 +17,7 @@ class Told:
 
     def __init__(self):
         self.order, self.synced, self.looked = [], Event(), Event()
-        self.sight = ()
+        self.sight, self.lease_known = (), True
         self.leave = Event()
         self.leave.set()
 
@@ -42,6 +42,9 @@ class Told:
 
             def held(self):
                 return True
+
+            def known(self):
+                return told.lease_known
 
         return Part()
 
@@ -148,6 +151,8 @@ def test_readiness_says_what_is_missing(told, service):
     told.sight = ()
 
     working = service.missing()
+    told.lease_known = False
+    leaderless = service.missing()
     service.stop()
     stopping = service.missing()
     thread.join(LIMIT)
@@ -157,6 +162,7 @@ def test_readiness_says_what_is_missing(told, service):
         "the watches are not synced yet",
     )
     assert working in ((), ("no tick yet",))
+    assert "the API server does not say who holds the Lease" in leaderless
     assert stopping == ("it is being stopped",)
 
 
