@@ -25,6 +25,7 @@ from idlewin.core.decision import (
     StopLocalQueue,
     Verdict,
 )
+from idlewin.core.follow import next_epoch
 from idlewin.core.phase import WANTED, Gate, Phase, Replicas
 from idlewin.core.pool import Pod, Queue, StopPolicy
 from idlewin.core.situation import Situation
@@ -256,7 +257,7 @@ def _released(s: Situation, phase: Phase) -> bool:
 def handover(s: Situation) -> Actions:
     """The patches of a whole handover, to be asked of the API server by dry run."""
     targets = [s.pool.target(serving.ref) for serving in s.rule.serving] if s.rule else []
-    name, epoch = s.object.name, s.status.epoch + 1
+    name, epoch = s.object.name, next_epoch(s)
     return (
         *(
             ScaleToZero(t.ref, t.uid, t.replicas, t.resource_version, name, epoch)
