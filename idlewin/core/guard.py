@@ -41,7 +41,12 @@ def record_found(s: Situation) -> Checks:
 
 def open_with_batch(s: Situation) -> Checks:
     """The rule acts, its queue is open outside a window, and batch has used that."""
-    using = [queue.name for queue in opening.ours(s) if queue.stop_policy is StopPolicy.NONE]
+    using = [
+        queue.name
+        for queue in opening.ours(s)
+        if queue.stop_policy is StopPolicy.NONE
+        and sealing.sealed_by_local_queues(s, queue) is None
+    ]
     batch = s.pool.on_cards(Role.BATCH) or [
         work
         for queue in opening.ours(s)

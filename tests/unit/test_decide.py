@@ -520,3 +520,13 @@ def test_a_stop_settles_from_when_it_was_written_though_an_older_one_is_shown():
 
     assert decision.reason is Reason.SEALING
     assert decision.revisit_at == NOW + MINUTE / 20
+
+
+def test_a_queue_whose_local_queues_are_closed_does_not_count_as_open():
+    closed = tuple(replace(q, stop_policy=StopPolicy.HOLD) for q in a_queue().local_queues)
+    work = (a_workload(admitted=True),)
+    queue = a_queue(stop_policy=StopPolicy.NONE, local_queues=closed, workloads=work)
+
+    decision = decide(a_situation(pool=a_pool(queues=(queue, a_queue("resumable")))))
+
+    assert decision.after is not R
