@@ -367,11 +367,22 @@ class Checks:
             ready = sum(pod.ready for pod in self.objects.pods_of(target))
             wanted = target.owner_wants
             self._must(
-                target.replicas == wanted and ready >= wanted,
+                target.replicas == wanted and (ready >= wanted or self._taken_by_others(name)),
                 "P3",
                 f"{target.ref} has {target.replicas}, {ready} ready; its owner wants {wanted}",
             )
             self._must(target.record is None, "P3", f"{target.ref} still carries our record")
+
+    def _taken_by_others(self, name: str) -> bool:
+        """Whether batch has the cards by a person's will, where idlewin was told to keep out."""
+        stored = self.objects.rules.get(name)
+        spec = stored.rule if stored else None
+        out = spec is None or spec.paused or spec.mode is Mode.OBSERVE
+        out = out or bool(self._status(name).contested_by)
+        return out and any(
+            queue.pool == name and queue.stop_policy is StopPolicy.NONE is not queue.left
+            for queue in self.objects.queues.values()
+        )
 
     def _status(self, name: str) -> Status:
         stored: SimRule | None = self.objects.rules.get(name)

@@ -1,0 +1,326 @@
+"""What goes wrong in a story: people, machines, and when each of them hurts most."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from idlewin.core.decision import (
+    FenceQueue,
+    ForgetRecord,
+    Remember,
+    ScaleBack,
+    ScaleToZero,
+    SetStopPolicy,
+    StopLocalQueue,
+)
+from idlewin.core.phase import Phase
+from idlewin.core.pool import StopPolicy
+from idlewin.core.rule import Mode
+from idlewin.core.target import Ref
+from idlewin.sim.furnish import Server, add_rule
+from idlewin.sim.objects import Deployment, Work
+from tests.simulation.scenery import seconds
+
+if TYPE_CHECKING:
+    from tests.simulation.scenario import Story
+
+# -- what: people
+
+
+def users_come(story: Story) -> None:
+    length = timedelta(seconds=story.random.uniform(5, 600))
+    story.world.users_come(story.cast.setup, length)
+
+
+def claim(story: Story) -> None:
+    story.people.claim(story.name, seconds(story.random.uniform(10, 600)))
+
+
+def pause(story: Story) -> None:
+    story.people.pause(story.name, paused=True)
+    story.later(5, 900, lambda: story.people.pause(story.name, paused=False))
+
+
+def observe(story: Story) -> None:
+    story.people.set_mode(story.name, Mode.OBSERVE)
+    story.later(5, 900, lambda: story.people.set_mode(story.name, Mode.ACT))
+
+
+def break_rule(story: Story) -> None:
+    stored = story.world.objects.rules.get(story.name)
+    if stored is not None and stored.rule is not None:
+        rule = stored.rule
+        story.people.edit(story.name, None, "window.min: 'soon' is not a duration; write 30m")
+        story.later(5, 600, lambda: story.people.edit(story.name, rule))
+
+
+def edit_batch(story: Story) -> None:
+    stored = story.world.objects.rules.get(story.name)
+    if stored is not None and stored.rule is not None:
+        batch = replace(stored.rule.batch, queues=stored.rule.batch.queues[::-1])
+        story.people.edit(story.name, replace(stored.rule, batch=batch))
+
+
+def edit_window(story: Story) -> None:
+    stored = story.world.objects.rules.get(story.name)
+    if stored is not None and stored.rule is not None:
+        window = replace(stored.rule.window, max=stored.rule.window.max * 1.1)
+        story.people.edit(story.name, replace(stored.rule, window=window))
+
+
+def delete_rule(story: Story) -> None:
+    stored = story.world.objects.rules.get(story.name)
+    if stored is not None:
+        story.people.delete_rule(story.name)
+        story.later(60, 900, lambda: recreate_rule(story))
+
+
+def recreate_rule(story: Story) -> None:
+    if story.name not in story.world.objects.rules:
+        add_rule(story.world, story.cast.setup)
+
+
+def lose_status(story: Story) -> None:
+    # Both copies gone is beyond any promise: only one is lost at a time.
+    targets = story.world.objects.deployments.values()
+    if all(target.record for target in targets if target.at_our_zero):
+        story.people.lose_status(story.name)
+
+
+def lose_record(story: Story) -> None:
+    stored = story.world.objects.rules.get(story.name)
+    if stored and stored.status and stored.status.window:
+        story.people.lose_record(story.ref())
+
+
+def raise_serving(story: Story) -> None:
+    ref = story.ref()
+    target = story.world.objects.deployments.get(ref)
+    if target is not None:
+        wanted = story.random.choice((target.owner_wants, 1, 0))
+        story.people.scale(ref, wanted)
+
+
+def rival(story: Story) -> None:
+    """Another controller resets replicas for a while."""
+    ref, times = story.ref(), story.random.randint(2, 8)
+
+    def again(left: int) -> None:
+        target = story.world.objects.deployments.get(ref)
+        if left and target is not None and not story.over:
+            if target.replicas == 0 and target.owner_wants:
+                story.people.scale(ref, target.owner_wants, writer="argocd-controller")
+            story.later(20, 120, lambda: again(left - 1))
+
+    again(times)
+    if story.random.random() < 0.7:
+        story.later(900, 1800, lambda: story.people.resume(story.name))
+
+
+def delete_target(story: Story) -> None:
+    ref = story.ref()
+    story.people.delete_target(ref)
+    server = story.cast.setup.servers[ref]
+    story.later(20, 300, lambda: _create_target(story, ref, server))
+
+
+def _create_target(story: Story, ref: Ref, server: Server) -> None:
+    if ref not in story.world.objects.deployments:
+        story.people.recreate_target(ref, story.name, server)
+
+
+def recreate_target(story: Story) -> None:
+    ref = story.ref()
+    story.people.recreate_target(ref, story.name, story.cast.setup.servers[ref])
+
+
+def restart_server(story: Story) -> None:
+    story.people.restart_server(story.ref())
+
+
+def open_queue(story: Story) -> None:
+    story.people.set_policy(story.queue(), StopPolicy.NONE)
+
+
+def close_queue(story: Story) -> None:
+    policy = story.random.choice((StopPolicy.HOLD, StopPolicy.HOLD_AND_DRAIN))
+    story.people.set_policy(story.queue(), policy)
+    story.later(60, 900, lambda: story.people.resume(story.name))
+
+
+def close_local_queue(story: Story) -> None:
+    policy = story.random.choice((StopPolicy.HOLD, StopPolicy.HOLD_AND_DRAIN))
+    queue = story.queue()
+    story.people.set_local_policy("team-0", queue, policy)
+    story.later(30, 600, lambda: story.people.set_local_policy("team-0", queue, StopPolicy.NONE))
+
+
+def delete_queue(story: Story) -> None:
+    queue = story.queue()
+    story.people.delete_queue(queue)
+    local_queues = story.cast.setup.local_queues
+    story.later(30, 600, lambda: story.people.create_queue(story.name, queue, local_queues))
+
+
+# -- what: machines
+
+
+def kueue_down(story: Story) -> None:
+    world = story.world
+    if world.kueue.up:
+        world.kueue.go_down()
+        story.later(5, 900, lambda: _kueue_up(story))
+
+
+def _kueue_up(story: Story) -> None:
+    if not story.world.kueue.up:
+        story.world.kueue.come_back()
+
+
+def blind(story: Story) -> None:
+    story.world.blind(seconds(story.random.choice((10, 120, 400))))
+
+
+def lag(story: Story) -> None:
+    story.trouble.lag(seconds(story.random.choice((2, 10, 60))))
+
+
+def crash(story: Story) -> None:
+    story.world.stop_controller()
+    story.later(1, 120, lambda: _restart(story))
+
+
+def _restart(story: Story) -> None:
+    if story.world.controller is None:
+        story.world.start_controller()
+
+
+def card_gone(story: Story) -> None:
+    count = story.cast.setup.rule.cards.count
+    story.people.cards(story.name, count - 1)
+    story.later(20, 300, lambda: story.people.cards(story.name, count))
+
+
+def node_dies(story: Story) -> None:
+    story.people.node_dead(story.name, dead=True)
+    story.later(20, 400, lambda: story.people.node_dead(story.name, dead=False))
+
+
+def stuck_pod(story: Story) -> None:
+    pods = [pod for pod in story.world.objects.pods.values() if pod.node is not None]
+    if pods:
+        pod = story.random.choice(pods)
+        pod.stuck = True
+        story.later(20, 900, lambda: story.let_go(pod.uid))
+
+
+def stuck_batch(story: Story) -> None:
+    for pod in story.world.objects.pods.values():
+        if isinstance(pod.owner, Work) and pod.node is not None:
+            pod.stuck = True
+            story.later(60, 900, lambda uid=pod.uid: story.let_go(uid))
+
+
+def refuse(story: Story) -> None:
+    kind = story.random.choice((ScaleToZero, ScaleBack, SetStopPolicy, ForgetRecord, Remember))
+    story.trouble.refuse(kind, seconds(story.random.uniform(5, 120)))
+
+
+def open_before_serving_is_back(story: Story) -> None:
+    """Somebody's webhooks refuse all that we write, and a person opens a queue meanwhile."""
+    story.trouble.refuse(ScaleBack, seconds(240))
+
+    def opened(story: Story) -> None:
+        for kind in (ScaleBack, SetStopPolicy, FenceQueue, StopLocalQueue):
+            story.trouble.refuse(kind, seconds(story.random.uniform(5, 20)))
+        open_queue(story)
+
+    story.when_entered[Phase.RESTORING] = opened
+
+
+def open_while_observing(story: Story) -> None:
+    """A person opens a queue of a rule that observes; then it is to act."""
+    story.people.set_mode(story.name, Mode.OBSERVE)
+    story.world.clock.after(2, lambda: open_queue(story))
+    story.later(10, 60, lambda: story.people.set_mode(story.name, Mode.ACT))
+
+
+def unadopt(story: Story) -> None:
+    queue = story.queue()
+    story.people.adopt(queue, "")
+    story.later(10, 600, lambda: story.people.adopt(queue, story.name))
+
+
+def stuck_serving(story: Story) -> None:
+    """A pod of serving takes long to go."""
+    for pod in list(story.world.objects.pods.values()):
+        if isinstance(pod.owner, Deployment) and pod.node is not None:
+            pod.stuck = True
+            story.later(20, 900, lambda uid=pod.uid: story.let_go(uid))
+
+
+EVENTS: tuple[Callable[[Story], None], ...] = (
+    users_come,
+    claim,
+    pause,
+    observe,
+    break_rule,
+    edit_batch,
+    edit_window,
+    delete_rule,
+    lose_status,
+    lose_record,
+    raise_serving,
+    rival,
+    delete_target,
+    recreate_target,
+    restart_server,
+    open_queue,
+    open_while_observing,
+    close_queue,
+    close_local_queue,
+    delete_queue,
+    unadopt,
+    kueue_down,
+    blind,
+    lag,
+    crash,
+    card_gone,
+    node_dies,
+    stuck_pod,
+    refuse,
+)
+#: Each of these is a reason to give back, or a way to lose what giving back needs.
+_BACK = (
+    *(users_come, claim, pause, card_gone, blind, raise_serving, delete_target) * 3,
+    *(claim, claim, blind, blind),
+    *(observe, break_rule, edit_batch, delete_rule, recreate_target),
+    *(lag, crash, kueue_down, lose_status, lose_record, rival, unadopt),
+)
+#: What hurts most in each phase.
+AMBUSHES: dict[Phase, tuple[Callable[[Story], None], ...]] = {
+    Phase.SERVING: (
+        *(open_while_observing, open_queue) * 2,
+        *(close_queue, lose_status, crash, users_come),
+    ),
+    Phase.YIELDING: (
+        *_BACK,
+        *(stuck_serving, stuck_serving, stuck_serving, refuse, restart_server),
+    ),
+    Phase.HARVESTING: (
+        *_BACK,
+        *(close_queue, delete_queue, node_dies, close_local_queue, open_before_serving_is_back),
+    ),
+    Phase.RECLAIMING: (
+        *(stuck_batch, open_before_serving_is_back, open_before_serving_is_back) * 3,
+        *(kueue_down, node_dies, open_queue, raise_serving, delete_rule, lose_status),
+        *(close_local_queue, crash, refuse),
+    ),
+    Phase.RESTORING: (
+        *(open_queue, raise_serving, delete_target, recreate_target, kueue_down, crash),
+        *(lose_status, delete_rule, restart_server),
+    ),
+}
