@@ -15,6 +15,7 @@ from idlewin.core.guard import GUARDS
 from idlewin.core.note import owed_by
 from idlewin.core.phase import Phase, Row, leaving
 from idlewin.core.plan import DRAIN_SEEN_WITHIN, plan
+from idlewin.core.pool import Queue
 from idlewin.core.reason import Reason
 from idlewin.core.sealing import entries
 from idlewin.core.situation import Situation
@@ -53,8 +54,7 @@ def _stay(s: Situation, phase: Phase, checks: Checks) -> Decision:
     status = s.status
     if reason is not Reason.REHEARSAL_DUE:
         status = replace(status, reason=reason.value, message=reason.meaning)
-    if phase is Phase.SERVING:
-        status = _contest(s, status)
+    status = _contest(s, phase, status)
     if phase is Phase.HARVESTING and (due := opening.due(s)):
         status = _moved_until(status, due)
     turns = [c.turns_at for c in checks if c.turns_at and c.turns_at > s.now]
@@ -62,15 +62,26 @@ def _stay(s: Situation, phase: Phase, checks: Checks) -> Decision:
     return _decision(s, Row(phase, phase, reason), status, checks, revisit)
 
 
-def _contest(s: Situation, status: Status) -> Status:
+def _contest(s: Situation, phase: Phase, status: Status) -> Status:
     """An opening by somebody else is corrected a few times, then the rule is Contested."""
-    opened = [queue for queue in opening.ours(s) if opening.opened_by_other(queue)]
+    opened = [queue for queue in _kept_shut(s, phase) if opening.opened_by_other(queue)]
     if not opened:
         return status
     corrections = status.counters.corrections + 1
     if corrections > follow.CORRECTIONS:
         return replace(status, contested_by=opened[0].stop_writer or "somebody")
     return replace(status, counters=replace(status.counters, corrections=corrections))
+
+
+def _kept_shut(s: Situation, phase: Phase) -> list[Queue]:
+    """The queues that are to be shut now: all of them, or in a window those that do not fit."""
+    if phase is Phase.SERVING:
+        return list(opening.ours(s))
+    if phase is Phase.YIELDING:
+        return [queue for _, queue in entries(s)]
+    if phase is Phase.HARVESTING and (until := opening.due(s)):
+        return [queue for entry, queue in entries(s) if not timing.may_open(entry, until, s.now)]
+    return []
 
 
 def _moved_until(status: Status, due: datetime) -> Status:

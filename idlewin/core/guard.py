@@ -44,8 +44,7 @@ def open_with_batch(s: Situation) -> Checks:
     using = [
         queue.name
         for queue in opening.ours(s)
-        if queue.stop_policy is StopPolicy.NONE
-        and sealing.sealed_by_local_queues(s, queue) is None
+        if queue.stop_policy is StopPolicy.NONE and sealing.sealed_by_local_queues(s, queue) is None
     ]
     batch = s.pool.on_cards(Role.BATCH) or [
         work

@@ -154,7 +154,8 @@ def _seal(s: Situation, entry: WindowQueue, queue: Queue) -> Iterator[Action]:
         yield _stop(s, entry, policy)
     elif not fenced:
         yield FenceQueue(queue.name, queue.uid, s.status.epoch, s.object.name)
-    if refused(s, queue) or _unseen(s, queue):
+    contested = bool(s.status.contested_by) and opening.opened_by_other(queue)
+    if refused(s, queue) or _unseen(s, queue) or contested:
         yield from _local_rung(queue, policy)
     elif policy is StopPolicy.HOLD_AND_DRAIN:
         # A drain of the ClusterQueue passes by jobs whose LocalQueue is on Hold.

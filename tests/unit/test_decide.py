@@ -530,3 +530,19 @@ def test_a_queue_whose_local_queues_are_closed_does_not_count_as_open():
     decision = decide(a_situation(pool=a_pool(queues=(queue, a_queue("resumable")))))
 
     assert decision.after is not R
+
+
+@pytest.mark.parametrize("phase", [Y, H])
+def test_an_opening_by_somebody_else_is_contested_in_a_window_too(phase):
+    opened = a_queue(stop_policy=StopPolicy.NONE, stop_writer="argocd")
+    pool = gone(queues=(opened, a_queue("resumable")), pods=(a_serving_pod(terminating=True),))
+    pool = pool if phase is Y else replace(pool, pods=(a_batch_pod(),))
+    status = replace(a_status(phase), since=NOW - MINUTE, counters=Counters(corrections=3))
+    soon = a_forecast(20 * MINUTE)
+
+    decision = decide(a_situation(phase, status=status, pool=pool, forecast=soon))
+    after = decide(a_situation(phase, status=decision.status, pool=pool, forecast=soon))
+
+    assert decision.status.contested_by == "argocd"
+    assert (after.after, after.reason) == (R, Reason.CONTESTED)
+    assert [a.queue.name for a in after.actions if isinstance(a, StopLocalQueue)] == ["lq-short"]
