@@ -145,6 +145,21 @@ def open_queue(story: Story) -> None:
     story.people.set_policy(story.queue(), StopPolicy.NONE)
 
 
+def rival_opens(story: Story) -> None:
+    """Another controller turns a queue's stop policy round for a while, whatever it is."""
+    queue, times = story.queue(), story.random.randint(4, 10)
+
+    def again(left: int) -> None:
+        stored = story.world.objects.queues.get(queue)
+        if left and stored is not None and not story.over:
+            shut = stored.stop_policy is not StopPolicy.NONE
+            story.people.set_policy(queue, StopPolicy.NONE if shut else StopPolicy.HOLD)
+            story.later(1, 10, lambda: again(left - 1))
+
+    again(times)
+    story.later(300, 900, lambda: story.people.resume(story.name))
+
+
 def close_queue(story: Story) -> None:
     policy = story.random.choice((StopPolicy.HOLD, StopPolicy.HOLD_AND_DRAIN))
     story.people.set_policy(story.queue(), policy)
@@ -275,6 +290,7 @@ EVENTS: tuple[Callable[[Story], None], ...] = (
     lose_record,
     raise_serving,
     rival,
+    rival_opens,
     delete_target,
     recreate_target,
     restart_server,
@@ -296,7 +312,7 @@ EVENTS: tuple[Callable[[Story], None], ...] = (
 #: Each of these is a reason to give back, or a way to lose what giving back needs.
 _BACK = (
     *(users_come, claim, pause, card_gone, blind, raise_serving, delete_target) * 3,
-    *(claim, claim, blind, blind),
+    *(claim, claim, blind, blind, rival_opens, rival_opens, rival_opens),
     *(observe, break_rule, edit_batch, delete_rule, recreate_target),
     *(lag, crash, kueue_down, lose_status, lose_record, rival, unadopt),
 )

@@ -225,7 +225,7 @@ class Story:
 
     def _lie_in_wait(self, change: Change) -> None:
         what = self.random.choice(AMBUSHES[change.after])
-        if change.after is Phase.YIELDING and self.random.random() < 0.5:
+        if change.after is Phase.YIELDING and self.random.random() < 0.6:
             # A handover that takes long, so that there is time for something to happen in it.
             self._do(stuck_serving)
         delay = self.random.choice((0.0, 0.5, 3.0, 15.0)) * self.random.random()
