@@ -270,9 +270,10 @@ class Checks:
         spec = next(
             (q.spec for q in window.queues if q.spec.cluster_queue == work.cluster_queue), None
         ) if window else None  # fmt: skip
-        evict = window.on_return if window else (
-            stored.rule.batch.on_return if stored and stored.rule else OnReturn.WAIT
-        )  # fmt: skip
+        # A rule that cannot be read now has drained its queues by what it said before.
+        written = stored.rule if stored else None
+        before = next(setup.rule for setup in self.world.setups if setup.name == work.pool)
+        evict = window.on_return if window else (written or before).batch.on_return
         agreed = work.contract and spec is not None and spec.contract is Contract.CHECKPOINT
         agreed = agreed and work.grace >= spec.grace
         bound = work.admitted_at + work.max_runtime - work.used if (
