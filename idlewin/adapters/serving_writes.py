@@ -56,6 +56,8 @@ class ServingWrites:
                 raise RefusalError(f"{action.target}: its owner has raised it; that is kept")
             if record is not None and record.rule != action.rule:
                 raise RefusalError(f"{action.target} carries the record of rule {record.rule}")
+            if record is not None and record.epoch > action.epoch:
+                raise RefusalError(f"{action.target} carries the record of a later window")
             return kind.back(action.replicas)
 
         return self._change_target(action, patch)

@@ -65,12 +65,10 @@ def _stay(s: Situation, phase: Phase, checks: Checks) -> Decision:
 def _contest(s: Situation, phase: Phase, status: Status) -> Status:
     """An opening by somebody else is corrected a few times, then the rule is Contested."""
     opened = [queue for queue in _kept_shut(s, phase) if opening.opened_by_other(queue)]
-    if not opened:
+    if not opened or status.contested_by or status.counters.corrections < follow.CORRECTIONS:
         return status
-    corrections = status.counters.corrections + 1
-    if corrections > follow.CORRECTIONS:
-        return replace(status, contested_by=opened[0].stop_writer or "somebody")
-    return replace(status, counters=replace(status.counters, corrections=corrections))
+    writer = opened[0].stop_writer or "somebody"
+    return replace(status, contested_by=writer, contested_since=s.now)
 
 
 def _kept_shut(s: Situation, phase: Phase) -> list[Queue]:

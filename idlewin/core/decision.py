@@ -66,12 +66,14 @@ class ScaleBack:
     """Give a target what was remembered, and take our record off, in one patch.
 
     Refused where the target is not at our zero any more: a raise by its owner is never overwritten.
+    Refused too where its record is of a later epoch: another window has begun meanwhile.
     """
 
     target: Ref
     uid: str
     replicas: int
     rule: str
+    epoch: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,8 @@ class SetStopPolicy:
     policy: StopPolicy
     epoch: int
     rule: str
+    corrects: bool = False
+    """It undoes an opening by somebody else; counted once it is done."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -177,7 +177,7 @@ def _given_back(s: Situation, status: Status, reason: Reason) -> Status:
         counters = replace(counters, corrections=counters.corrections + 1)
     status = replace(status, counters=counters, back_off_until=off, until=None)
     if counters.corrections >= CORRECTIONS and reason is Reason.SERVING_RAISED:
-        status = replace(status, contested_by=_raiser(s))
+        status = replace(status, contested_by=_raiser(s), contested_since=s.now)
     return _in_window(status, give_back=reason.value, give_back_epoch=status.epoch)
 
 
@@ -232,13 +232,15 @@ def _measured(s: Situation, window: Window) -> tuple[LeadTimes, ...]:
 def resumed(s: Situation) -> Status:
     """The status after ``idlewin resume``: nobody is contested, nothing backs off."""
     status = s.status
-    if not status.contested_by or s.object.resume_at is None or status.since is None:
+    since = status.contested_since or status.since
+    if not status.contested_by or s.object.resume_at is None or since is None:
         return status
-    if s.object.resume_at < status.since:
+    if s.object.resume_at < since:
         return status
     return replace(
         status,
         contested_by="",
+        contested_since=None,
         back_off_until=None,
         counters=replace(status.counters, corrections=0, failures=0),
     )

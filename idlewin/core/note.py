@@ -69,6 +69,9 @@ def noted(status: Status, action: Action, verdict: Verdict) -> Status:
         case SetActive(uid=uid, active=True):
             rest = tuple(w for w in status.owed.workloads if w.uid != uid)
             return replace(status, owed=replace(status.owed, workloads=rest))
+        case SetStopPolicy(corrects=True) if verdict is Verdict.DONE:
+            corrections = status.counters.corrections + 1
+            return replace(status, counters=replace(status.counters, corrections=corrections))
         case SetStopPolicy(uid=uid, policy=StopPolicy.HOLD) if status.phase == Phase.HARVESTING:
             return _closed_for_fit(status, uid)
         case _:

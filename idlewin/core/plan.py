@@ -7,6 +7,7 @@ did not get through, it plans what is left; a refused write is answered by the n
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 
 from idlewin.core import opening, sealing, timing
@@ -81,7 +82,9 @@ def _restore(s: Situation) -> Iterator[Action]:
         if target.ref in due:
             # Without a claim nothing but us keeps it off the cards while batch is there.
             if now.claims or not batch or s.forced:
-                yield ScaleBack(target.ref, target.uid, target.replicas, s.object.name)
+                yield ScaleBack(
+                    target.ref, target.uid, target.replicas, s.object.name, s.status.epoch
+                )
         elif now.record is not None:
             yield ForgetRecord(target.ref, target.uid, s.object.name)
 
@@ -94,11 +97,10 @@ def _queues(s: Situation, wanted: Gate) -> Iterator[Action]:
         case Gate.SHUT:
             yield from _shut(s)
         case Gate.HOLD:
-            for entry, queue in sealing.entries(s):
-                if queue.stop_policy is not StopPolicy.HOLD and not opening.closed_by_other(
-                    s, queue
-                ):
-                    yield _stop(s, entry, StopPolicy.HOLD)
+            for _, queue in sealing.entries(s):
+                held = queue.stop_policy is StopPolicy.HOLD
+                if not held and not opening.closed_by_other(s, queue):
+                    yield _hold(s, queue)
         case Gate.OPEN:
             yield from _open(s)
         case Gate.SEALED:
@@ -106,17 +108,21 @@ def _queues(s: Situation, wanted: Gate) -> Iterator[Action]:
                 yield from _seal(s, entry, queue)
 
 
-def _stop(s: Situation, entry: WindowQueue, policy: StopPolicy) -> SetStopPolicy:
-    return SetStopPolicy(entry.spec.cluster_queue, entry.uid, policy, s.status.epoch, s.object.name)
+def _stop(s: Situation, queue: Queue, policy: StopPolicy) -> SetStopPolicy:
+    return SetStopPolicy(queue.name, queue.uid, policy, s.status.epoch, s.object.name)
+
+
+def _hold(s: Situation, queue: Queue) -> SetStopPolicy:
+    """A hold that counts as a correction where somebody else had opened the queue."""
+    corrects = opening.opened_by_other(queue)
+    return replace(_stop(s, queue, StopPolicy.HOLD), corrects=corrects)
 
 
 def _shut(s: Situation) -> Iterator[Action]:
     """While serving: an open queue is corrected, and what we closed on the way reopened."""
     for queue in opening.ours(s):
         if queue.stop_policy is StopPolicy.NONE:
-            yield SetStopPolicy(
-                queue.name, queue.uid, StopPolicy.HOLD, s.status.epoch, s.object.name
-            )
+            yield _hold(s, queue)
     yield from _reopen_owed(s)
 
 
@@ -137,9 +143,9 @@ def _open(s: Situation) -> Iterator[Action]:
             continue
         fits = timing.may_open(entry, until, s.now)
         if fits and queue.stop_policy is not StopPolicy.NONE:
-            yield _stop(s, entry, StopPolicy.NONE)
+            yield _stop(s, queue, StopPolicy.NONE)
         elif not fits and queue.stop_policy is StopPolicy.NONE:
-            yield _stop(s, entry, StopPolicy.HOLD)
+            yield _hold(s, queue)
     yield from _reopen_owed(s)
     for work in s.status.owed.workloads:
         yield SetActive(work.namespace, work.name, work.uid, active=True)
@@ -151,7 +157,7 @@ def _seal(s: Situation, entry: WindowQueue, queue: Queue) -> Iterator[Action]:
     policy = sealing.sealing_policy(entry, queue, s.window)
     fenced = queue.epoch is not None and queue.epoch >= s.window.give_back_epoch
     if queue.stop_policy is not policy and not opening.closed_by_other(s, queue):
-        yield _stop(s, entry, policy)
+        yield _stop(s, queue, policy)
     elif not fenced:
         yield FenceQueue(queue.name, queue.uid, s.status.epoch, s.object.name)
     contested = bool(s.status.contested_by) and opening.opened_by_other(queue)

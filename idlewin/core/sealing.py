@@ -10,19 +10,34 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from idlewin.core.lint import must_wait
+from idlewin.core.phase import Phase
 from idlewin.core.pool import Pod, Queue, Role, StopPolicy, Workload
-from idlewin.core.rule import OnReturn
+from idlewin.core.rule import OnReturn, QueueClass
 from idlewin.core.situation import Situation
 from idlewin.core.status import Window, WindowQueue
 from idlewin.core.timing import SETTLE, last_bound
 
 
 def present(s: Situation) -> Iterator[tuple[WindowQueue, Queue]]:
-    """The queues of the window that still exist, with those that are being deleted."""
+    """The queues of the window that still exist, with those that are being deleted.
+
+    While giving back, every other queue that is ours by consent counts too: it may have been
+    adopted, or made anew, since the window began.
+    """
+    found: set[str] = set()
     for entry in s.window.queues if s.window else ():
         queue = s.pool.queue(entry.spec.cluster_queue)
         if queue is not None and queue.uid == entry.uid:
+            found.add(queue.uid)
             yield entry, queue
+    if s.phase not in (Phase.RECLAIMING, Phase.RESTORING):
+        return
+    specs = {spec.cluster_queue: spec for spec in s.rule.batch.queues} if s.rule else {}
+    for queue in s.pool.queues:
+        if queue.adopted_by == s.object.name and queue.uid not in found:
+            # Nobody knows what the work of a queue agreed to that no rule describes: it is held.
+            spec = specs.get(queue.name) or QueueClass(cluster_queue=queue.name)
+            yield WindowQueue(spec=spec, uid=queue.uid), queue
 
 
 def entries(s: Situation) -> Iterator[tuple[WindowQueue, Queue]]:
@@ -68,10 +83,15 @@ def agreed(work: Workload, entry: WindowQueue, window: Window) -> bool:
 
 
 def lacking(entry: WindowQueue, queue: Queue, window: Window) -> tuple[Workload, ...]:
-    """Admitted work that did not agree to be evicted, in a queue that would be drained."""
+    """Work that did not agree to be evicted, in a queue that would be drained."""
     if entry.spec.contract is None:
         return ()
-    return tuple(w for w in queue.workloads if w.admitted and not agreed(w, entry, window))
+    # What waits may be admitted still, a moment after the stop: it counts as what is admitted.
+    return tuple(
+        work
+        for work in queue.workloads
+        if (work.admitted or work.active) and not agreed(work, entry, window)
+    )
 
 
 def waits(entry: WindowQueue, queue: Queue, window: Window) -> bool:

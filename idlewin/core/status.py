@@ -199,6 +199,7 @@ class Status:
     owed: Owed = field(default_factory=Owed)
     contested_by: str = ""
     """Who keeps changing what idlewin owns."""
+    contested_since: datetime | None = None
     back_off_until: datetime | None = None
     """No window is opened before."""
     counters: Counters = field(default_factory=Counters)

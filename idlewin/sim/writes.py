@@ -128,6 +128,8 @@ class Writes:
             return Outcome(action, Verdict.REFUSED, "its owner has raised it")
         if target.record is not None and target.record.rule != action.rule:
             return Outcome(action, Verdict.REFUSED, f"its record is {target.record.rule}'s")
+        if target.record is not None and target.record.epoch > action.epoch:
+            return Outcome(action, Verdict.REFUSED, "its record is of a later window")
         target.record = None
         self._scaled(target, action.replicas)
         target.at_our_zero = False

@@ -99,7 +99,7 @@ def test_zero_and_back_leave_serving_as_it_was(place: Place) -> None:
     assert (lowered.replicas, lowered.replicas_writer) == (0, "idlewin")
     assert (lowered.record.replicas, lowered.record.epoch) == (1, 4)
     place.until_free()
-    assert verdict(place, ScaleBack(place.ref, lowered.uid, 1, place.name)) is Verdict.DONE
+    assert verdict(place, ScaleBack(place.ref, lowered.uid, 1, place.name, 9)) is Verdict.DONE
     place.until("ready serving", lambda: place.target().ready == 1)
     assert place.target().record is None
     assert place.api.get(place.target_path)["spec"] == before
@@ -113,7 +113,7 @@ def test_a_stateful_set_is_served_too(place: Place, claims: int) -> None:
 
     assert verdict(place, place.to_zero()) is Verdict.DONE
     place.until_free()
-    back = ScaleBack(place.ref, place.target().uid, 1, place.name)
+    back = ScaleBack(place.ref, place.target().uid, 1, place.name, 9)
     assert verdict(place, back) is Verdict.DONE
     place.until("ready serving", lambda: place.target().ready == 1)
 
@@ -137,7 +137,7 @@ def test_a_raise_by_its_owner_is_not_overwritten(place: Place) -> None:
     uid = place.target().uid
     place.edit(place.target_path, spec={"replicas": 3})
 
-    assert verdict(place, ScaleBack(place.ref, uid, 1, place.name)) is Verdict.REFUSED
+    assert verdict(place, ScaleBack(place.ref, uid, 1, place.name, 9)) is Verdict.REFUSED
     assert verdict(place, ForgetRecord(place.ref, uid, place.name)) is Verdict.DONE
     assert (place.target().replicas, place.target().record) == (3, None)
 
@@ -147,15 +147,15 @@ def test_the_record_of_another_rule_is_left_alone(place: Place) -> None:
     place.apply(replace(place.to_zero(), rule="other"))
     uid = place.target().uid
 
-    assert verdict(place, ScaleBack(place.ref, uid, 1, place.name)) is Verdict.REFUSED
+    assert verdict(place, ScaleBack(place.ref, uid, 1, place.name, 9)) is Verdict.REFUSED
     assert verdict(place, ForgetRecord(place.ref, uid, place.name)) is Verdict.DONE
     assert place.target().record.rule == "other"
-    assert verdict(place, ScaleBack(place.ref, uid, 1, "other")) is Verdict.DONE
+    assert verdict(place, ScaleBack(place.ref, uid, 1, "other", 9)) is Verdict.DONE
 
 
 def test_a_target_of_another_uid_or_of_none_is_gone(place: Place) -> None:
     place.make_target()
-    other = ScaleBack(place.ref, "another-uid", 1, place.name)
+    other = ScaleBack(place.ref, "another-uid", 1, place.name, 9)
 
     assert verdict(place, other) is Verdict.GONE
     place.api.delete(place.target_path)

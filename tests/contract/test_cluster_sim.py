@@ -50,7 +50,7 @@ def to_zero(world: World, epoch: int = 1):
 
 
 def back(world: World, replicas: int = 1):
-    return world.cluster.apply(ScaleBack(REF, look(world).targets[0].uid, replicas, NAME))
+    return world.cluster.apply(ScaleBack(REF, look(world).targets[0].uid, replicas, NAME, 9))
 
 
 def policy(world: World, name: str, wanted: StopPolicy, epoch: int = 1):

@@ -19,9 +19,10 @@ from idlewin.core.decision import (
 from idlewin.core.phase import Phase
 from idlewin.core.pool import StopPolicy
 from idlewin.core.rule import Mode
+from idlewin.core.status import WindowQueue
 from idlewin.core.target import Ref
 from idlewin.sim.furnish import Server, add_rule
-from idlewin.sim.objects import Deployment, Work
+from idlewin.sim.objects import Deployment, SimRule, Work
 from tests.simulation.scenery import seconds
 
 if TYPE_CHECKING:
@@ -160,6 +161,30 @@ def rival_opens(story: Story) -> None:
     story.later(300, 900, lambda: story.people.resume(story.name))
 
 
+def rival_reopens(story: Story) -> None:
+    """Another controller opens a queue whenever idlewin closed it because the end came near."""
+    world = story.world
+
+    def again(left: int) -> None:
+        stored = world.objects.rules.get(story.name)
+        if not left or stored is None or stored.status is None or story.over:
+            return
+        queues = [world.objects.queues.get(q.spec.cluster_queue) for q in _window_queues(stored)]
+        for queue in queues:
+            if queue and queue.left is queue.stop_policy is StopPolicy.HOLD:
+                story.people.set_policy(queue.name, StopPolicy.NONE)
+        story.later(5, 15, lambda: again(left - 1))
+
+    again(600)
+    story.later(7200, 9000, lambda: story.people.resume(story.name))
+
+
+def _window_queues(stored: SimRule) -> tuple[WindowQueue, ...]:
+    status = stored.status
+    harvesting = status is not None and status.phase == Phase.HARVESTING and status.window
+    return status.window.queues if status and harvesting and status.window else ()
+
+
 def close_queue(story: Story) -> None:
     policy = story.random.choice((StopPolicy.HOLD, StopPolicy.HOLD_AND_DRAIN))
     story.people.set_policy(story.queue(), policy)
@@ -291,6 +316,7 @@ EVENTS: tuple[Callable[[Story], None], ...] = (
     raise_serving,
     rival,
     rival_opens,
+    rival_reopens,
     delete_target,
     recreate_target,
     restart_server,
@@ -329,6 +355,7 @@ AMBUSHES: dict[Phase, tuple[Callable[[Story], None], ...]] = {
     Phase.HARVESTING: (
         *_BACK,
         *(close_queue, delete_queue, node_dies, close_local_queue, open_before_serving_is_back),
+        *(rival_reopens,) * 6,
     ),
     Phase.RECLAIMING: (
         *(stuck_batch, open_before_serving_is_back, open_before_serving_is_back) * 3,

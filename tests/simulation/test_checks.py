@@ -117,7 +117,7 @@ def test_giving_back_another_size_breaks_p1():
     world = lent()
 
     with pytest.raises(Violation, match="P1"):
-        world.cluster.apply(ScaleBack(REF, look(world).targets[0].uid, 2, NAME))
+        world.cluster.apply(ScaleBack(REF, look(world).targets[0].uid, 2, NAME, 9))
 
 
 def test_forgetting_a_window_with_serving_at_zero_and_no_record_breaks_p1():
@@ -144,7 +144,7 @@ def test_raising_serving_on_the_device_node_beside_batch_breaks_p2():
     world = lent(a_setup(servers={REF: server}, jobs=(a_job(),)))
 
     with pytest.raises(Violation, match="P2"):
-        world.cluster.apply(ScaleBack(REF, look(world).targets[0].uid, 1, NAME))
+        world.cluster.apply(ScaleBack(REF, look(world).targets[0].uid, 1, NAME, 9))
 
 
 def test_draining_work_that_waits_breaks_p4():

@@ -284,7 +284,7 @@ def test_the_record_carries_what_was_remembered_and_not_a_fresh_value():
 def test_serving_comes_back_at_what_was_remembered():
     decision = decide(a_situation(T))
 
-    assert ScaleBack(a_target().ref, "t1", 2, "b580") in decision.actions
+    assert ScaleBack(a_target().ref, "t1", 2, "b580", epoch=1) in decision.actions
 
 
 def test_a_target_that_was_at_zero_before_us_is_never_raised():

@@ -61,7 +61,7 @@ def test_looks_are_real_and_fail_as_the_real_ones_do(shown, recorder):
 
 
 def test_what_would_be_written_is_kept_and_counts_as_done(recorder):
-    actions = (HoldRule("b580"), remember(), ScaleBack(SERVER, "u2", 2, "b580"))
+    actions = (HoldRule("b580"), remember(), ScaleBack(SERVER, "u2", 2, "b580", 9))
 
     outcomes = [recorder.apply(action) for action in actions]
 
