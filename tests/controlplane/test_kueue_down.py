@@ -74,6 +74,10 @@ class Story:
         ]
         return list(dict.fromkeys(seen))
 
+    def alarms(self, case: str) -> set[str]:
+        """What called for a person so far."""
+        return {alarm for line in self.running.journal(case) for alarm in line.get("alarms", ())}
+
     def works(self, case: str) -> list[Seen]:
         """All that was seen of the Workloads of a case."""
         return [
@@ -100,7 +104,7 @@ def the_story(story: Story) -> None:
     for case in ("contract", "done"):
         wait_for(f"serving of {case}", scenes[case].target_ready, timeout=120)
         story.ready_without_kueue[case] = not plane.running("kueue")
-    scenes["inside"].wait_phase("Reclaiming", "Restoring")
+    wait_for("an alarm about inside", lambda: story.alarms("inside"), timeout=120)
 
     plane.run("kueue")
     plane.wait_ready("kueue")
@@ -204,6 +208,7 @@ def test_a_namespace_inside_kueues_webhooks_is_told_and_returns_with_kueue(story
 
     assert "ServingInsideKueue" in conditions["inside"]
     assert all("ServingInsideKueue" not in conditions[case] for case in set(CASES) - {"inside"})
+    assert any("until Kueue is back" in alarm for alarm in story.alarms("inside"))
     assert story.scenes["inside"].target_ready()
 
 
