@@ -1,6 +1,6 @@
 """``make bench``: prints the figures of docs/benchmarks.md, each with its goal where it has one.
 
-python -m tests.bench                         all, about 20 minutes
+python -m tests.bench                         all, about 15 minutes
 python -m tests.bench live --minutes 1        those of the real control plane, over a minute
 python -m tests.bench simulated
 """
@@ -20,11 +20,15 @@ from tests.bench.simulated import cycle_figures, days_figures
 
 def main() -> int:
     """The command line; 1 where a goal is missed."""
-    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.bench",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("which", nargs="?", choices=("all", "live", "simulated"), default="all")
     parser.add_argument("--minutes", type=float, default=10, help="of steady state (default 10)")
-    parser.add_argument("--scale", type=int, default=10, help="5 times so many rules")
-    parser.add_argument("--seeds", type=int, default=20, help="worlds of the swarm")
+    parser.add_argument("--scale", type=int, default=10, help="5 times so many rules (default 10)")
+    parser.add_argument("--seeds", type=int, default=20, help="worlds of the swarm (default 20)")
     parser.add_argument("--folder", type=Path, help="keep logs there")
     asked = parser.parse_args()
     figures: list[Figure] = []
