@@ -10,7 +10,7 @@ from idlewin.adapters.serving import Kind, kind_of
 from idlewin.adapters.store import version_of
 from idlewin.adapters.watched import Watched
 from idlewin.core.decision import ForgetRecord, ScaleBack, ScaleToZero
-from idlewin.core.pool import RECORD, Record
+from idlewin.core.pool import MANAGER, RECORD, Record
 from idlewin.core.target import Ref
 
 Json = dict[str, Any]
@@ -58,6 +58,8 @@ class ServingWrites:
                 raise RefusalError(f"{action.target} carries the record of rule {record.rule}")
             if record is not None and record.epoch > action.epoch:
                 raise RefusalError(f"{action.target} carries the record of a later window")
+            if record is None and (writer := kind.writer(raw)) not in ("", MANAGER):
+                raise RefusalError(f"{action.target} has no record, and {writer} wrote its zero")
             return kind.back(action.replicas)
 
         return self._change_target(action, patch)

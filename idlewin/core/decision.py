@@ -66,7 +66,8 @@ class ScaleBack:
     """Give a target what was remembered, and take our record off, in one patch.
 
     Refused where the target is not at our zero any more: a raise by its owner is never overwritten.
-    Refused too where its record is of a later epoch: another window has begun meanwhile.
+    Refused too where its record is of a later epoch, for another window has begun meanwhile, and
+    where it has no record and its zero is somebody else's.
     """
 
     target: Ref

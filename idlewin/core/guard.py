@@ -247,7 +247,7 @@ def handover_complete(s: Situation) -> Checks:
         for t in opening.remembered(s)
         if (now := opening.same(s, t)) and now.ready < now.replicas
     ]
-    pods = [f"{p.namespace}/{p.name}" for p in sealing.batch_pods(s)]
+    pods = [f"{p.namespace}/{p.name}" for p in sealing.ours_still_there(s)]
     return (
         Check("targets to restore", not away, _listed(away), "none", Reason.SERVING_STARTING),
         Check("not ready", not starting, _listed(starting), "none", Reason.SERVING_STARTING),

@@ -116,6 +116,18 @@ def batch_pods(s: Situation) -> tuple[Pod, ...]:
     return tuple(pod for pod in s.pool.on_cards(Role.BATCH) if not pod.node_dead)
 
 
+def ours_still_there(s: Situation) -> tuple[Pod, ...]:
+    """Batch pods but those of a queue that a person has taken from us: they are that person's."""
+    ours = {queue.uid for _, queue in present(s)}
+    theirs = {
+        f"{work.namespace}/{work.name}"
+        for queue in s.pool.queues
+        if queue.uid not in ours
+        for work in queue.workloads
+    }
+    return tuple(pod for pod in batch_pods(s) if pod.owner not in theirs)
+
+
 def admitted(s: Situation) -> tuple[Workload, ...]:
     """Admitted, unfinished work of the window's queues."""
     return tuple(work for _, queue in present(s) for work in queue.workloads if work.admitted)

@@ -130,6 +130,8 @@ class Writes:
             return Outcome(action, Verdict.REFUSED, f"its record is {target.record.rule}'s")
         if target.record is not None and target.record.epoch > action.epoch:
             return Outcome(action, Verdict.REFUSED, "its record is of a later window")
+        if target.record is None and target.writer != MANAGER:
+            return Outcome(action, Verdict.REFUSED, f"its zero is {target.writer}'s")
         target.record = None
         self._scaled(target, action.replicas)
         target.at_our_zero = False

@@ -142,6 +142,24 @@ def test_a_raise_by_its_owner_is_not_overwritten(place: Place) -> None:
     assert (place.target().replicas, place.target().record) == (3, None)
 
 
+def test_a_zero_of_its_owner_is_not_raised_by_a_return_that_comes_late(place: Place) -> None:
+    place.make_target()
+    uid = place.target().uid
+    place.edit(place.target_path, spec={"replicas": 0})
+
+    assert verdict(place, ScaleBack(place.ref, uid, 1, place.name, 9)) is Verdict.REFUSED
+    assert place.target().replicas == 0
+
+
+def test_a_return_of_an_earlier_window_does_not_end_a_later_one(place: Place) -> None:
+    place.make_target()
+    place.apply(place.to_zero(epoch=4))
+
+    late = ScaleBack(place.ref, place.target().uid, 1, place.name, epoch=3)
+    assert verdict(place, late) is Verdict.REFUSED
+    assert place.target().replicas == 0
+
+
 def test_the_record_of_another_rule_is_left_alone(place: Place) -> None:
     place.make_target()
     place.apply(replace(place.to_zero(), rule="other"))

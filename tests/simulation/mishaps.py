@@ -356,6 +356,7 @@ AMBUSHES: dict[Phase, tuple[Callable[[Story], None], ...]] = {
         *_BACK,
         *(close_queue, delete_queue, node_dies, close_local_queue, open_before_serving_is_back),
         *(rival_reopens,) * 6,
+        *(raise_serving, pause) * 3,
     ),
     Phase.RECLAIMING: (
         *(stuck_batch, open_before_serving_is_back, open_before_serving_is_back) * 3,

@@ -546,3 +546,13 @@ def test_an_opening_by_somebody_else_is_contested_in_a_window_too(phase):
     assert decision.status.contested_by == "argocd"
     assert (after.after, after.reason) == (R, Reason.CONTESTED)
     assert [a.queue.name for a in after.actions if isinstance(a, StopLocalQueue)] == ["lq-short"]
+
+
+def test_batch_in_a_queue_that_a_person_took_from_us_does_not_hold_up_the_return():
+    work = a_workload(queue="resumable", admitted=True)
+    taken = a_queue("resumable", uid="new", adopted_by="", workloads=(work,))
+    pool = a_pool(queues=(a_queue(), taken), pods=(a_serving_pod(), a_batch_pod()), allocatable=2)
+
+    decision = decide(a_situation(T, pool=pool))
+
+    assert decision.reason is Reason.HANDOVER_COMPLETE

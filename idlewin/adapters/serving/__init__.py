@@ -58,6 +58,10 @@ class Kind(Protocol):
         """A trimmed object in the core's words."""
         ...
 
+    def writer(self, raw: Json) -> str:
+        """Who wrote its size last; empty where nobody is on record."""
+        ...
+
     def replicas(self, trimmed: Json) -> int:
         """What is wanted of it now."""
         ...

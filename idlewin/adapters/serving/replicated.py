@@ -95,6 +95,10 @@ class Replicated:
             inside_kueue=around.inside_kueue,
         )
 
+    def writer(self, raw: Json) -> str:
+        """Who wrote its replicas last."""
+        return last_writer(raw, "spec", "replicas")[0]
+
     def replicas(self, trimmed: Json) -> int:
         """What is wanted of it now; absent is 1."""
         wanted = trimmed["spec"].get("replicas")
