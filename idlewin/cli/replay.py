@@ -171,7 +171,7 @@ def _side_by_side(results: Sequence[Result]) -> Table:
     for name in ("harvested", "of oracle", "windows", "on time", "late", "late a week"):
         table.add_column(name, justify="right")
     weeks = sum(result.weeks for result in results)
-    names = ("idlewin", "reactive rule", "oracle")
+    names = ("idlewin", "reactive", "oracle")
     for name, score in zip(names, _totals(results), strict=True):
         table.add_row(
             name,
