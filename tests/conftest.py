@@ -1,4 +1,4 @@
-"""Fixtures that two folders or more use; nothing else."""
+"""Fixtures and options that two folders or more use; nothing else."""
 
 from __future__ import annotations
 
@@ -8,6 +8,12 @@ from pathlib import Path
 import pytest
 
 from tests.labs.build import NotBuiltError, built
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--update-golden", action="store_true", help="write what is found into tests/golden"
+    )
 
 
 def _programs(lab: str) -> Path:
