@@ -21,6 +21,7 @@ from idlewin.core.rule import Rule
 from idlewin.core.scope import scope_of
 from idlewin.core.situation import Rehearsal, Situation
 from idlewin.ports import Clock, Cluster, Metrics
+from idlewin.rulecheck import faults
 
 #: How far back a forecast looks.
 PAST = timedelta(days=28)
@@ -42,6 +43,8 @@ class Memory:
     """With what it was made for; it keeps what it counted, which is worth more than it weighs."""
     rehearsal: Rehearsal | None = None
     batch_seen_at: datetime | None = None
+    faults: tuple[int, tuple[Refusal, ...]] | None = None
+    """Those that the rule has by itself, with the generation that was judged."""
     batch_there: bool = False
     ready_at: datetime | None = None
     written_at: datetime | None = None
@@ -94,7 +97,11 @@ class Observer:
 
     def _refusals(self, rule: RuleObject, pool: Pool) -> tuple[Refusal, ...]:
         others = (self._cluster.rule(name) for name in self._cluster.names() if name != rule.name)
-        return refusals(rule, pool, [other for other in others if other is not None])
+        found = refusals(rule, pool, [other for other in others if other is not None])
+        memory = self.memory(rule.name)
+        if memory.faults is None or memory.faults[0] != rule.generation:
+            memory.faults = (rule.generation, faults(rule.rule) if rule.rule else ())
+        return (*memory.faults[1], *found)
 
     # -- demand
 

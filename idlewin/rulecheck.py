@@ -1,7 +1,6 @@
 """What rules that can be read are still to be told: conflicts, doubts, fields not yet in force.
 
-Judged from the rules alone. Whether the cluster agrees (queues, quotas, nodes, webhooks) is the
-core's lint, which has seen it.
+Judged from the rules alone, and, where there is one, by what the core's lint says of a cluster.
 """
 
 from __future__ import annotations
@@ -11,9 +10,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from idlewin.catalogue import problems as source_problems
+from idlewin.core.condition import INSIDE_KUEUE
+from idlewin.core.lint import Fault, Refusal, refusals
+from idlewin.core.pool import RuleObject
 from idlewin.core.rule import Cards, Rule
+from idlewin.core.scope import scope_of
 from idlewin.core.text import format_duration
 from idlewin.errors import Finding, Problem
+from idlewin.ports import Cluster
 from idlewin.rulefile import Document, RuleFiles
 from idlewin.wording import nearest, spelled
 
@@ -42,6 +46,55 @@ def checked(found: RuleFiles) -> RuleFiles:
     return replace(found, documents=tuple(done))
 
 
+def held_against(found: RuleFiles, cluster: Cluster) -> RuleFiles:
+    """The same documents, with what a cluster says against their rules. Raises LookError."""
+    names = {document.name for document in found.documents}
+    stored = [rule for name in cluster.names() if (rule := cluster.rule(name))]
+    known = [rule for rule in stored if rule.name not in names]
+    known += [document.object for document in found.documents]
+    return replace(
+        found,
+        documents=tuple(_held(document, known, cluster) for document in found.documents),
+    )
+
+
+def _held(document: Document, known: list[RuleObject], cluster: Cluster) -> Document:
+    if document.rule is None or not document.name:
+        return document
+    rule = document.object
+    pool = cluster.look(scope_of(rule))
+    told = [
+        document.finding(_at(PLACES.get(refusal.fault, ()), f"{refusal.text} ({refusal.fault})"))
+        for refusal in refusals(rule, pool, known)
+    ]
+    told += [
+        document.finding(_at(("serving",), f"{target.ref}: {INSIDE_KUEUE}"), warning=True)
+        for target in pool.targets
+        if target.inside_kueue
+    ]
+    return replace(document, findings=(*document.findings, *told))
+
+
+#: Where in a rule each fault between it and its cluster is put right.
+PLACES: dict[Fault, Path] = {
+    Fault.QUEUE_MISSING: ("batch", "queues"),
+    Fault.NOT_ADOPTED: ("batch", "queues"),
+    Fault.QUOTA_LEAKS: ("batch", "queues"),
+    Fault.BOUND_NOT_ENFORCED: ("batch", "queues"),
+    Fault.CARDS_MISMATCH: ("cards",),
+    Fault.TARGET_MISSING: ("serving",),
+    Fault.SERVING_TOO_LARGE: ("serving",),
+    Fault.SERVING_NOT_OURS: ("serving",),
+}
+
+
+def faults(rule: Rule) -> tuple[Refusal, ...]:
+    """Why a rule that can be read could never work here: no kind, no source, no way to be seen."""
+    return tuple(
+        Refusal(Fault.NOT_SUPPORTED, str(problem)) for problem in (*_kinds(rule), *_sources(rule))
+    )
+
+
 # -- fields that are accepted and do nothing yet; each line goes when its behaviour comes
 
 
@@ -55,14 +108,22 @@ def _not_in_force(rule: Rule) -> Iterator[Problem]:
 
 
 def _errors(rule: Rule) -> Iterator[Problem]:
+    yield from _kinds(rule)
+    if rule.forecast.method not in METHODS:
+        message = f"no forecaster {rule.forecast.method!r}{nearest(rule.forecast.method, METHODS)}"
+        yield _at(("forecast", "method"), message)
+    yield from _sources(rule)
+
+
+def _kinds(rule: Rule) -> Iterator[Problem]:
     for number, serving in enumerate(rule.serving):
         if (serving.api_version, serving.kind) not in KINDS:
             known = " and ".join(f"{kind} ({version})" for version, kind in KINDS)
             message = f"{serving.kind} ({serving.api_version}) cannot be lowered; {known} can"
             yield _at(("serving", number, "kind"), message)
-    if rule.forecast.method not in METHODS:
-        message = f"no forecaster {rule.forecast.method!r}{nearest(rule.forecast.method, METHODS)}"
-        yield _at(("forecast", "method"), message)
+
+
+def _sources(rule: Rule) -> Iterator[Problem]:
     for sentence in source_problems(rule):
         yield _of_sentence(sentence)
 

@@ -1,7 +1,7 @@
 """``idlewin check``: what is wrong with rule files, what is doubtful, what is not yet in force.
 
-It judges what the files alone show; whether the cluster agrees is the core's lint. No rule is
-changed, and nothing outside the files is asked.
+It judges what the files show, and what a cluster says against them where one is named. No rule is
+changed.
 """
 
 from __future__ import annotations
@@ -14,8 +14,11 @@ from typing import Annotated
 
 import typer
 
-from idlewin.errors import Exit, Finding, UsageError
-from idlewin.rulecheck import checked
+from idlewin.cli.connection import Context, Kubeconfig, in_sight
+from idlewin.errors import Exit, Finding, UnreachableError, UsageError
+from idlewin.options import Options
+from idlewin.ports import LookError
+from idlewin.rulecheck import checked, held_against
 from idlewin.rulefile import Document, RuleFiles, read_files
 
 
@@ -29,8 +32,16 @@ class Output(StrEnum):
 def check(
     paths: Annotated[list[Path], typer.Argument(help="Rule files, or directories of them.")],
     output: Annotated[Output, typer.Option("-o", "--output", help="text or json")] = Output.TEXT,
+    cluster: Annotated[
+        bool, typer.Option("--cluster", help="Ask the cluster too; --kubeconfig says so as well.")
+    ] = False,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
 ) -> None:
     """Check rule files.
+
+    With --cluster, --kubeconfig or --context each rule is also held against its cluster: queues,
+    adoption, quota, cards, serving, webhooks, and the rules that are there.
 
     Ends with 0 where every rule can be used (warnings do not count), 1 where one cannot, 2 where
     a path is not there.
@@ -38,9 +49,23 @@ def check(
     if missing := [path for path in paths if not path.exists()]:
         raise UsageError(f"{missing[0]} is not there; name a rule file or a directory of them")
     found = checked(read_files(paths))
+    if cluster or kubeconfig or context:
+        found = _held(found, Options(kubeconfig=kubeconfig, context=context))
     typer.echo(_as_json(found) if output is Output.JSON else _as_text(found))
     if any(not finding.warning for finding in found.findings):
         raise typer.Exit(Exit.FAILED)
+
+
+def _held(found: RuleFiles, options: Options) -> RuleFiles:
+    # A second, which a check of files alone need not wait for.
+    from idlewin.wiring import recorded  # noqa: PLC0415
+
+    kubernetes, recorder = recorded(options)
+    with in_sight(kubernetes):
+        try:
+            return held_against(found, recorder)
+        except LookError as error:
+            raise UnreachableError(str(error)) from None
 
 
 def _as_text(found: RuleFiles) -> str:

@@ -39,6 +39,10 @@ class ConditionType(StrEnum):
     """A target is at zero and neither copy of what it was is left; it is not raised."""
 
 
+INSIDE_KUEUE = (
+    "with Kueue down its pods could not be created; take the namespace out of Kueue's pod and "
+    "workload webhooks (managedJobsNamespaceSelector)"
+)
 Found = tuple[ConditionType, bool, str, str]
 
 
@@ -88,10 +92,7 @@ def _causes(s: Situation, status: Status, phase: Phase) -> Iterator[Found]:
         yield ConditionType.CONTESTED, True, "SecondWriter", text
     inside = [str(target.ref) for target in s.pool.targets if target.inside_kueue]
     if inside and not any(refusal.fault in CONSENT for refusal in s.refusals):
-        text = (
-            f"{', '.join(inside)}: with Kueue down its pods could not be created; take the "
-            "namespace out of Kueue's pod and workload webhooks (managedJobsNamespaceSelector)"
-        )
+        text = f"{', '.join(inside)}: {INSIDE_KUEUE}"
         yield ConditionType.INSIDE_KUEUE, True, "WebhooksCoverServing", text
     yield from _lost(s)
     if status.window and phase in AWAY:

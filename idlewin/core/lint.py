@@ -20,6 +20,7 @@ class Fault(StrEnum):
     """What can be wrong between a rule and its cluster."""
 
     SPEC_INVALID = "SpecInvalid"
+    NOT_SUPPORTED = "NotSupported"
     QUEUE_MISSING = "QueueMissing"
     NOT_ADOPTED = "NotAdopted"
     RULE_CONFLICT = "RuleConflict"
@@ -51,8 +52,8 @@ def refusals(
     if this.rule is None:
         return (Refusal(Fault.SPEC_INVALID, this.error),)
     found = [
-        *_queues(this.name, this.rule, pool),
         *_conflicts(this, others),
+        *_queues(this.name, this.rule, pool),
         *_cards(this.rule, pool),
         *_targets(this.rule, pool),
         *_bounds(this.rule, pool),

@@ -156,6 +156,8 @@ def _api_server(program: str, data: Path, port: dict[str, int], serve: list[str]
     return [
         *(program, "kube-apiserver", *serve, f"--secure-port={port['api']}"),
         f"--etcd-servers=http://{HOST}:{port['etcd']}",
+        # KEP-2021: an HPA with minReplicas 0 is what a rule has to refuse.
+        "--feature-gates=HPAScaleToZero=true",
         f"--advertise-address={HOST}",
         # A loopback address cannot be an endpoint of a Service.
         "--endpoint-reconciler-type=none",
