@@ -8,11 +8,13 @@ need no controller: the reactive one, and the one that knows the future.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from idlewin.core.calendar import Calendar
 from idlewin.core.phase import Phase
+from idlewin.core.reason import Reason
 from idlewin.core.rule import Rule
 from idlewin.core.score import Delays, Score, Timeline, foreseen, late_at, reactive, score
 from idlewin.core.window import Span, clipped, merged, total, without
@@ -53,6 +55,10 @@ class Recording(Protocol):
         """How often each transition was taken, by its reason."""
         ...
 
+    def stays(self) -> tuple[tuple[datetime, Reason | None], ...]:
+        """From when on it stayed with serving, and why; None: it was away."""
+        ...
+
 
 class Run(Protocol):
     """Builds a world for a case and runs it to the end, telling where it is."""
@@ -75,6 +81,8 @@ class Result:
     oracle: Score
     late: tuple[datetime, ...]
     reasons: dict[str, int]
+    kept: dict[Reason, timedelta]
+    """Idle time that was not lent, by the reason for staying; the longest first."""
     cycles: int
 
     @property
@@ -98,21 +106,53 @@ def replay(case: Case, run: Run, tell: Callable[[datetime, str], None]) -> Resul
     recording = run(case, tell)
     over = Span(case.judged_from, case.covers.end)
     timeline = recording.timeline()
+    # To the two rules beside ours a closed hour is one in which users are there.
+    taken = merged((*case.busy, *closed(case.rule.window.calendar, over)))
+    best = score(taken, foreseen(taken, over, case.delays), over, case.delays).oracle
+
+    def scored(line: Timeline) -> Score:
+        return replace(score(case.busy, line, over, case.delays), oracle=best)
+
     return Result(
         case=case,
         over=over,
         timeline=timeline,
-        ours=score(case.busy, timeline, over, case.delays),
-        reactive=_scored(case, over, reactive(case.busy, over, case.delays)),
-        oracle=_scored(case, over, foreseen(case.busy, over, case.delays)),
+        ours=scored(timeline),
+        reactive=scored(reactive(taken, over, case.delays)),
+        oracle=scored(foreseen(taken, over, case.delays)),
         late=late_at(case.busy, timeline, over),
         reasons=recording.reasons(),
+        kept=_kept(recording, case.busy, over),
         cycles=recording.cycles,
     )
 
 
-def _scored(case: Case, over: Span, timeline: Timeline) -> Score:
-    return score(case.busy, timeline, over, case.delays)
+def closed(calendar: Calendar, over: Span) -> tuple[Span, ...]:
+    """The parts of a stretch in which a calendar allows no window."""
+    found: list[Span] = []
+    at = over.start
+    while at < over.end:
+        until = calendar.open_until(at)
+        if until is not None:
+            at = until
+            continue
+        opens = min(calendar.opens_at(at) or over.end, over.end)
+        found.append(Span(at, opens))
+        at = opens
+    return tuple(found)
+
+
+def _kept(recording: Recording, busy: tuple[Span, ...], over: Span) -> dict[Reason, timedelta]:
+    """Idle time with serving there, by the reason that stood in the way of a window."""
+    stays = recording.stays()
+    ends = [*(at for at, _ in stays[1:]), over.end]
+    found: dict[Reason, timedelta] = {}
+    for (start, reason), end in zip(stays, ends, strict=True):
+        if reason is not None and start < end:
+            idle = total(clipped(without((Span(start, end),), busy), over))
+            found[reason] = found.get(reason, timedelta()) + idle
+    longest = sorted(found.items(), key=lambda item: -item[1])
+    return {reason: time for reason, time in longest if time}
 
 
 def summed(scores: Sequence[Score]) -> Score:
@@ -135,6 +175,7 @@ def as_dict(result: Result) -> dict[str, object]:
         "reactive": _figures(result.reactive, result.weeks),
         "oracle": _figures(result.oracle, result.weeks),
         "reasons": result.reasons,
+        "idle_hours_not_lent": {reason.value: _hours(time) for reason, time in result.kept.items()},
         "windows": [
             {"phase": phase.value, "at": at.isoformat()}
             for at, phase in result.timeline.phases

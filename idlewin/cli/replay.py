@@ -7,6 +7,8 @@ and as a picture of the days.
 from __future__ import annotations
 
 import json
+import os
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -19,10 +21,12 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from rich.table import Table
 
 from idlewin import traces
+from idlewin.core.reason import Reason
 from idlewin.core.rule import Rule
 from idlewin.core.score import Delays, Score
 from idlewin.core.window import Span
 from idlewin.errors import UsageError
+from idlewin.forecasters import METHODS
 from idlewin.picture import Days, PictureError, draw
 from idlewin.replay import Case, Result, as_dict, replay as run_case, summed
 from idlewin.rulefile import read_files
@@ -30,6 +34,8 @@ from idlewin.wiring import replayed
 
 #: What a handover costs in the simulated cluster; the rules beside ours are charged the same.
 DELAYS = Delays(open=timedelta(minutes=1), back=timedelta(minutes=5))
+#: So many reasons for staying are told; the others make up little.
+MOST_REASONS = 5
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
 
@@ -40,7 +46,10 @@ def replay(
     ] = None,
     trace: Annotated[Path | None, typer.Option(help="card,start,end,demand as .csv.gz")] = None,
     card: Annotated[list[str] | None, typer.Option(help="A card of it; default: all.")] = None,
-    method: Annotated[str | None, typer.Option(help="Instead of the rule's forecaster.")] = None,
+    method: Annotated[
+        str | None,
+        typer.Option(help="persistence, seasonal or oracle, instead of the rule's forecaster."),
+    ] = None,
     json_out: Annotated[
         Path | None, typer.Option("--json", help="Write the figures there.")
     ] = None,
@@ -53,21 +62,39 @@ def replay(
     The controller is the one that runs in a cluster; time and cluster are simulated. The first
     part of a trace is for the forecaster to learn from; the figures are those of the rest.
     """  # fmt: skip
-    if not demo and (rule is None or trace is None):
-        raise UsageError("name a rule file and --trace FILE.csv.gz, or write --demo")
+    if demo == (rule is not None or trace is not None) or (rule is None) != (trace is None):
+        raise UsageError("name a rule file and --trace FILE.csv.gz, or write --demo alone")
     chosen = _rule(rule or Path(traces.__file__).parent / "demo.yaml")
     if method is not None:
+        if method not in (*METHODS, "oracle"):
+            known = ", ".join((*METHODS, "oracle"))
+            raise UsageError(f"--method {method!r} is not known; write one of {known}")
         chosen = replace(chosen, forecast=replace(chosen.forecast, method=method))
+    for folder in (pictures, json_out.parent if json_out else None):
+        _writable(folder)
     cases = _cases(chosen, trace or traces.sample(), card, seed)
     console = Console()
     results = _run(cases, console)
     console.print(_by_card(results))
     console.print(_side_by_side(results))
+    console.print(_kept_back(results))
     console.print(_verdict(results))
     if json_out is not None:
         _write(json_out, json.dumps([as_dict(result) for result in results], indent=1) + "\n")
     if pictures is not None or demo:
         _draw(results, pictures or Path("out"), console)
+
+
+def _writable(folder: Path | None) -> None:
+    """What is written at the end must not fail after the work is done. Raises UsageError."""
+    if folder is None:
+        return
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{folder} cannot be made: {error.strerror}; name another") from None
+    if not os.access(folder, os.W_OK):
+        raise UsageError(f"{folder} cannot be written to; name another")
 
 
 def _rule(path: Path) -> Rule:
@@ -139,7 +166,8 @@ def _told(case: Case, progress: Progress, task: TaskID, console: Console) -> Res
 def _tell(case: Case, progress: Progress, task: TaskID) -> Callable[[datetime, str], None]:
     def tell(now: datetime, phase: str) -> None:
         passed = now - case.covers.start
-        progress.update(task, completed=passed / HOUR, day=f"day {passed.days + 1}", phase=phase)
+        day = min(passed.days + 1, case.covers.length.days)
+        progress.update(task, completed=passed / HOUR, day=f"day {day}", phase=phase)
 
     return tell
 
@@ -162,6 +190,23 @@ def _by_card(results: Sequence[Result]) -> Table:
             str(ours.windows),
             str(ours.late_returns),
         )
+    return table
+
+
+def _kept_back(results: Sequence[Result]) -> Table:
+    table = Table(
+        title="Idle time that was not lent, by what stood in the way", title_justify="left"
+    )
+    table.add_column("reason")
+    table.add_column("hours", justify="right")
+    table.add_column("it means")
+    together: dict[Reason, timedelta] = defaultdict(timedelta)
+    for result in results:
+        for reason, time in result.kept.items():
+            together[reason] += time
+    longest = sorted(together.items(), key=lambda item: -item[1])
+    for reason, time in longest[:MOST_REASONS]:
+        table.add_row(reason.value, _hours(time), reason.meaning)
     return table
 
 
@@ -201,10 +246,16 @@ def _verdict(results: Sequence[Result]) -> str:
     ours, reactive, _ = _totals(results)
     return (
         f"idlewin lent {_hours(ours.harvested)} that would have been lost, and was late "
-        f"{ours.late_returns} times.\nThe reactive rule lends after 10 idle minutes and gives back "
-        f"when a user comes, so that user waits: {reactive.late_returns} times.\n"
-        "The oracle knows the future. Late: a user came before serving was ready."
+        f"{_times(ours.late_returns)}.\n"
+        "The reactive rule lends after 10 idle minutes and gives back when a user comes, so that "
+        f"user waits: {_times(reactive.late_returns)}.\n"
+        "The oracle knows the future, and both keep to the rule's calendar. Late: a user came "
+        "before serving was ready."
     )
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
 
 
 def _draw(results: Sequence[Result], folder: Path, console: Console) -> None:

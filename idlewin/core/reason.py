@@ -61,7 +61,10 @@ class Reason(StrEnum):
     HANDOVERS_SPENT = "HandoversSpent", "maxPerDay windows were opened today."
     CALENDAR_CLOSED = "CalendarClosed", "The calendar allows no window now."
     FORECAST_NOT_READY = "ForecastNotReady", "The forecaster has too little history."
-    WINDOW_TOO_SHORT = "WindowTooShort", "The time that is likely idle is shorter than window.min."
+    WINDOW_TOO_SHORT = (
+        "WindowTooShort",
+        "At the risk that the budget allows, the time that is likely idle is under window.min.",
+    )
     NO_WORK_WAITING = "NoWorkWaiting", "No workload waits in the queues."
     NOTHING_FITS = (
         "NothingFits",

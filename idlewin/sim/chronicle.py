@@ -42,7 +42,10 @@ class Chronicle:
     """A rule, a span in which a batch pod of it ran, and on how many cards."""
     served: list[tuple[str, Span]] = field(default_factory=list)
     """A rule, and a span in which all of its serving was ready."""
+    stays: list[tuple[datetime, str, Reason | None]] = field(default_factory=list)
+    """From when on a rule stayed with serving, and why; None: it was away."""
     cycles: int = 0
+    _stay: dict[str, Reason | None] = field(default_factory=dict)
     _running: dict[str, datetime] = field(default_factory=dict)
     _ready: dict[str, datetime] = field(default_factory=dict)
 
@@ -50,6 +53,10 @@ class Chronicle:
         """Keep one decision: the port Journal."""
         kept = self.decisions.setdefault(decision.rule, deque(maxlen=KEPT))
         kept.append((decision, tuple(outcomes)))
+        stays = decision.reason if decision.after is Phase.SERVING else None
+        if self._stay.get(decision.rule, stays) is not stays or decision.rule not in self._stay:
+            self._stay[decision.rule] = stays
+            self.stays.append((decision.at, decision.rule, stays))
 
     def changed(self, rule: str, before: Phase, after: Phase, reason: Reason) -> None:
         """A change of phase was written."""

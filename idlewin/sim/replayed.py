@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from idlewin.core.phase import Phase
+from idlewin.core.reason import Reason
 from idlewin.core.rule import Mode, QueueClass, Rule
 from idlewin.core.score import Timeline
 from idlewin.core.target import Ref
@@ -54,6 +55,10 @@ class Replayed:
             phases=((self._began, Phase.SERVING), *changes),
             batch=tuple(span for _, span, _ in sorted(chronicle.batch, key=lambda b: b[1])),
         )
+
+    def stays(self) -> tuple[tuple[datetime, Reason | None], ...]:
+        """From when on it stayed with serving, and why; None: it was away."""
+        return tuple((at, reason) for at, _, reason in self._world.chronicle.stays)
 
     def reasons(self) -> dict[str, int]:
         """How often each transition was taken, by its reason."""
