@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from datetime import timedelta
 
 from idlewin.catalogue import problems as source_problems
 from idlewin.core.condition import INSIDE_KUEUE
@@ -73,6 +74,16 @@ def _held(document: Document, known: list[RuleObject], cluster: Cluster) -> Docu
         if target.inside_kueue
     ]
     return replace(document, findings=(*document.findings, *told))
+
+
+def hours(rule: Rule) -> str:
+    """When a rule may lend, in words: so that hours that are the wrong way round show."""
+    calendar = rule.window.calendar
+    if not calendar.allow and not calendar.deny:
+        return f"may lend at any hour, {calendar.time_zone}"
+    a_day = calendar.a_day() / timedelta(hours=1)
+    often = f"{a_day:.1f}".removesuffix(".0") + " h a day on average" if a_day else "on dates only"
+    return f"may lend {often}, {calendar.time_zone}"
 
 
 #: Where in a rule each fault between it and its cluster is put right.

@@ -89,6 +89,9 @@ def _problem(place: Path, here: Sequence[Json], value: object, at: str, schema: 
         message = _own_words(first)
         place = _nearer(place, message, got)
         got = _at(value, place)
+        name, _, rest = message.partition(" ")
+        if place and name.strip("'").split(".")[-1] == place[-1]:
+            message = rest  # the field is told before it
     else:
         message = _of_one_kind(first)
     return Problem(field=spelled(at, place), message=message, value=got, path=place)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
@@ -22,7 +23,7 @@ from urllib3.exceptions import HTTPError, ReadTimeoutError
 
 from idlewin import __version__
 from idlewin.core.pool import MANAGER
-from idlewin.errors import UnreachableError
+from idlewin.errors import UsageError
 
 Json = dict[str, Any]
 
@@ -232,7 +233,7 @@ class Api:
 def connect(kubeconfig: Path | None = None, context: str | None = None) -> Api:
     """The API of a kubeconfig, else of the pod's service account, else of the user's own config.
 
-    Raises UnreachableError where there is none of them.
+    Raises UsageError where there is none of them, or no such context.
     """
     settings = client.Configuration()
     settings.retries = False
@@ -245,13 +246,29 @@ def connect(kubeconfig: Path | None = None, context: str | None = None) -> Api:
             config.load_kube_config(  # type: ignore[no-untyped-call]
                 str(kubeconfig), context, client_configuration=settings, persist_config=False
             )
-    except (ConfigException, OSError) as error:
-        raise UnreachableError(
-            f"no way to the cluster: {error}; name a kubeconfig with --kubeconfig"
-        ) from None
+    except Exception as error:  # noqa: BLE001 - of a broken file the client raises many kinds
+        raise UsageError(_no_way(kubeconfig, context, error)) from None
     api_client = client.ApiClient(settings)
     api_client.user_agent = f"{MANAGER}/{__version__}"
     return Api(api_client)
+
+
+def _no_way(kubeconfig: Path | None, context: str | None, error: Exception) -> str:
+    """Why there is no way to a cluster, in a line that names the file and the context."""
+    own = os.environ.get("KUBECONFIG") or "~/.kube/config"
+    files = [str(kubeconfig)] if kubeconfig else own.split(os.pathsep)
+    where = " and ".join(files)
+    if not any(Path(file).expanduser().exists() for file in files):
+        return f"there is no kubeconfig {where}; name one with --kubeconfig"
+    try:
+        known = config.list_kube_config_contexts(str(kubeconfig) if kubeconfig else None)  # type: ignore[no-untyped-call]
+        names = sorted(str(one["name"]) for one in known[0])
+    except Exception:  # noqa: BLE001 - the file is broken, which is what is to be told
+        names = []
+    if context is not None and names and context not in names:
+        return f"kubeconfig {where} has no context {context!r}; it has {', '.join(names)}"
+    told = " ".join(str(error).split())
+    return f"kubeconfig {where} cannot be used: {told}; name another with --kubeconfig"
 
 
 def _load_own(settings: Any, context: str | None) -> None:

@@ -49,6 +49,14 @@ class KubernetesCluster:
         self._stores.stop()
         self._api.close()
 
+    def ask(self) -> None:
+        """Whether anybody is there: any answer will do. Raises ApiError where there is none."""
+        try:
+            self._api.get("/version")
+        except ApiError as error:
+            if not error.status:
+                raise
+
     def wait_synced(self, timeout: timedelta) -> bool:
         """Whether everything was listed once, within a time; nothing may act before."""
         return self._stores.wait_synced(timeout)

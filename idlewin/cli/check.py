@@ -18,7 +18,7 @@ from idlewin.cli.connection import Context, Kubeconfig, in_sight
 from idlewin.errors import Exit, Finding, UnreachableError, UsageError
 from idlewin.options import Options
 from idlewin.ports import LookError
-from idlewin.rulecheck import checked, held_against
+from idlewin.rulecheck import checked, held_against, hours
 from idlewin.rulefile import Document, RuleFiles, read_files
 
 
@@ -74,6 +74,8 @@ def _as_text(found: RuleFiles) -> str:
         lines.append(
             f"{document.file}:{document.line}: {document.name or 'no name'}: {_sum(document)}"
         )
+        if document.rule:
+            lines.append(f"  {hours(document.rule)}")
         lines += [f"  {_kind(finding)} {finding}" for finding in document.findings]
     return "\n".join(lines)
 
@@ -85,6 +87,7 @@ def _as_json(found: RuleFiles) -> str:
             "file": document.file,
             "line": document.line,
             "ok": _errors(document) == 0,
+            "hours": hours(document.rule) if document.rule else None,
             "findings": [asdict(finding) for finding in document.findings],
         }
         for document in found.documents

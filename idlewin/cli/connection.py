@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import logging
+import re
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
+from urllib.parse import urlsplit
 
 import typer
 
-from idlewin.errors import UnreachableError
+from idlewin.errors import UnreachableError, UsageError
 
 if TYPE_CHECKING:
     from idlewin.adapters.edits import Edits
@@ -18,6 +21,10 @@ if TYPE_CHECKING:
 
 #: A first list of everything takes seconds, even in a large cluster.
 _SYNC = timedelta(seconds=60)
+#: What fails in the same way after so long will not come.
+_STUCK = timedelta(seconds=5)
+#: So many different troubles are told.
+_MOST = 3
 
 _WHERE = "The cluster"
 
@@ -55,23 +62,72 @@ RuleName = Annotated[str, typer.Argument(metavar="RULE", help="The IdleRule's na
 
 
 def edits(kubeconfig: Path | None, context: str | None) -> Edits:
-    """Single reads and writes of the cluster. Raises UnreachableError where there is no way."""
+    """Single reads and writes of the cluster. Raises UsageError where there is no way."""
     from idlewin.adapters.api import connect  # noqa: PLC0415 - half a second, for verbs that need it
     from idlewin.adapters.edits import Edits  # noqa: PLC0415
 
     return Edits(connect(kubeconfig, context))
 
 
+def a_url(prometheus: str) -> str:
+    """What --prometheus names, if it can be a URL; empty: it names none. Raises UsageError."""
+    if not prometheus:
+        return ""
+    try:
+        parts = urlsplit(prometheus)
+        good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        good = False
+    if not good:
+        raise UsageError(
+            f"--prometheus {prometheus!r} is no URL; write http://HOST:PORT or https://HOST:PORT"
+        )
+    return prometheus
+
+
 @contextmanager
 def in_sight(kubernetes: KubernetesCluster) -> Iterator[None]:
-    """Have a cluster watched, once everything was listed. Raises UnreachableError."""
+    """Have a cluster watched, once everything was listed. Raises IdlewinError."""
+    from idlewin.adapters.edits import told  # noqa: PLC0415 - half a second, as above
+
+    with told("the cluster"):
+        kubernetes.ask()
+    # Each watch tells each of its failures; here they are told once, if they keep us waiting.
+    watches = logging.getLogger("idlewin.adapters.reflector")
+    level = watches.level
+    watches.setLevel(logging.CRITICAL)
     kubernetes.start()
     try:
-        if not kubernetes.wait_synced(_SYNC):
+        if not _synced(kubernetes):
             raise UnreachableError(
-                f"the cluster is not in sight: {'; '.join(kubernetes.trouble())}; look at the "
+                f"the cluster is not in sight: {in_short(kubernetes.trouble())}; look at the "
                 "permissions of this user, or name another with --context"
             )
         yield
     finally:
         kubernetes.stop()
+        watches.setLevel(level)
+
+
+def _synced(kubernetes: KubernetesCluster) -> bool:
+    """Whether all was listed in time; what fails twice in the same way is not waited for."""
+    before: set[str] = set()
+    for _ in range(_SYNC // _STUCK):
+        if kubernetes.wait_synced(_STUCK):
+            return True
+        failing = {told for told in kubernetes.trouble() if not told.endswith(_PENDING)}
+        if failing & before:
+            return False
+        before = failing
+    return False
+
+
+_PENDING = ": not listed yet"
+
+
+def in_short(trouble: Sequence[str]) -> str:
+    """What is not watched, each reason once and without the calls that met it."""
+    calls = r"^\S+: (?:[A-Z]+ \S+: )?| with url: \S+"
+    reasons = list(dict.fromkeys(re.sub(calls, "", told) for told in trouble))
+    more = f" (and {len(reasons) - _MOST} more)" if len(reasons) > _MOST else ""
+    return "; ".join(reasons[:_MOST]) + more

@@ -16,6 +16,7 @@ from idlewin.cli.connection import (
     Prometheus,
     PrometheusToken,
     RuleName,
+    a_url,
     edits,
     in_sight,
 )
@@ -59,13 +60,15 @@ def explain(
     options = Options(
         kubeconfig=kubeconfig,
         context=context,
-        prometheus=prometheus,
+        prometheus=a_url(prometheus),
         prometheus_token=prometheus_token,
         rules=rules,
     )
     world = explaining(options)
     if rules is None:
         edits(kubeconfig, context).existing_rule(rule)
+    elif rule not in (names := world.cluster.names()):
+        raise UsageError(f"{rules} has no rule {rule}; it has {', '.join(names)}")
     with in_sight(world.kubernetes):
         situation, decision = _looked(world, rule)
     if output is Output.JSON:

@@ -13,7 +13,7 @@ import typer
 
 from idlewin.adapters.files import refuse_acting
 from idlewin.adapters.logs import LogFormat, set_up
-from idlewin.cli.connection import Context, Kubeconfig, Prometheus, PrometheusToken
+from idlewin.cli.connection import Context, Kubeconfig, Prometheus, PrometheusToken, a_url
 from idlewin.core.text import parse_duration
 from idlewin.errors import Exit, UsageError
 from idlewin.options import Options
@@ -102,7 +102,7 @@ def run(
     options = Options(
         kubeconfig=kubeconfig,
         context=context,
-        prometheus=prometheus,
+        prometheus=a_url(prometheus),
         prometheus_token=prometheus_token,
         rules=rules,
         listen=_address(listen),

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -23,6 +24,7 @@ DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 #: How far ahead a calendar looks; an opening or closing beyond it is as good as never.
 HORIZON = timedelta(days=15)
 _DAY = timedelta(days=1)
+_WEEK = 7 * 24 * 60
 _SOME_MONDAY = date(2024, 1, 1)
 _CLOCK = r"([01]\d|2[0-4]):([0-5]\d)"
 _WEEKLY = re.compile(rf"(?P<days>[A-Za-z,\-]+)?\s*(?:(?P<from>{_CLOCK})-(?P<to>{_CLOCK}))?")
@@ -105,6 +107,12 @@ class Calendar:
         lengths = (span.length for day in days for span in self._spans(day))
         return max(lengths, default=timedelta())
 
+    def a_day(self) -> timedelta:
+        """How long it is open in a day, on the average of a week; what comes once is left out."""
+        allow, deny = ([parse(text) for text in texts] for texts in (self.allow, self.deny))
+        open_ = set().union(*map(_of_week, allow)) if allow else set(range(_WEEK))
+        return timedelta(minutes=len(open_.difference(*map(_of_week, deny)))) / 7
+
     def open_until(self, now: datetime) -> datetime | None:
         """When the calendar closes next; None while it is closed."""
         if not self.allow and not self.deny:
@@ -128,6 +136,14 @@ class Calendar:
         return _open_spans(self, today)
 
 
+def _of_week(span: Weekly | Fixed) -> frozenset[int]:
+    """The minutes of a week, from Monday on, that a span covers."""
+    if isinstance(span, Fixed):
+        return frozenset()
+    minutes = (day * 24 * 60 + n for day in span.days for n in range(span.start, span.end))
+    return frozenset(minute % _WEEK for minute in minutes)
+
+
 @lru_cache(maxsize=4096)
 def _open_spans(calendar: Calendar, today: date) -> tuple[Span, ...]:
     """When a calendar is open, from the day before a local day up to the horizon."""
@@ -148,9 +164,20 @@ def zone(name: str) -> pendulum.Timezone:
     try:
         return pendulum.timezone(name)
     except Exception:  # noqa: BLE001 - pendulum and zoneinfo raise many kinds
-        raise ValueError(
-            f"calendar.timeZone {name!r} is no known zone; write one such as Europe/Vienna or UTC"
-        ) from None
+        near = _nearest_zone(name)
+        hint = f"did you mean {near}?" if near else "write one such as Europe/Vienna or UTC"
+        raise ValueError(f"calendar.timeZone {name!r} is no known zone; {hint}") from None
+
+
+def _nearest_zone(name: str) -> str:
+    """The zone that a name is likest to, or to the city of; empty where it is like none."""
+    # Without those that are no place: CEST is like EST, and seven hours from it.
+    places = (zone for zone in pendulum.timezones() if "/" in zone and zone[:4] != "Etc/")
+    known = {"utc": "UTC", **{zone.lower(): zone for zone in places}}
+    wanted = name.lower().replace(" ", "_")
+    city = next((zone for low, zone in known.items() if low.endswith(f"/{wanted}")), "")
+    close = get_close_matches(wanted, known, n=1, cutoff=0.75)
+    return city or (known[close[0]] if close else "")
 
 
 @lru_cache(maxsize=1024)

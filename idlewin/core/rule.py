@@ -20,6 +20,10 @@ API_VERSION = "idlewin.dev/v1alpha1"
 KIND = "IdleRule"
 
 
+#: What device plugins offer, for whoever writes something like it.
+_RESOURCES = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/xe", "gpu.intel.com/i915")
+
+
 class Mode(StrEnum):
     """What a rule may do."""
 
@@ -74,10 +78,12 @@ class Cards:
             raise ValueError(f"cards.count is {self.count}; write how many cards the nodes have")
         if not self.node_selector:
             raise ValueError("cards.nodeSelector is empty and would take every node; name labels")
-        if "/" not in self.resource:
+        vendor, _, name = self.resource.partition("/")
+        if "." not in vendor or not name:
+            likely = (known for known in _RESOURCES if vendor and vendor.lower() in known)
             raise ValueError(
-                f"cards.resource {self.resource!r} is no extended resource; "
-                "write vendor/name, such as gpu.intel.com/xe or nvidia.com/gpu"
+                f"cards.resource {self.resource!r} is no extended resource, whose vendor is a "
+                f"domain; write {next(likely, ' or '.join(_RESOURCES))}, as the nodes have it"
             )
 
 

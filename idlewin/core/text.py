@@ -34,9 +34,10 @@ def parse_duration(text: object) -> timedelta:
     """
     if isinstance(text, timedelta):
         return text
-    if not isinstance(text, str):
-        raise ValueError(  # noqa: TRY004 - pydantic tells a ValueError with its field
-            f"{text!r} is not a duration; write a number with its unit, such as 10m"
+    if not isinstance(text, str) or text.isdecimal():
+        number = not isinstance(text, bool) and str(text).isdecimal() and int(str(text))
+        raise ValueError(
+            f"{text!r} is not a duration; write a number with its unit, such as {number or 10}m"
         )
     found = _DURATION.fullmatch(text) if text else None
     if found is None:

@@ -100,7 +100,7 @@ RULES = st.builds(
     mode=st.sampled_from(Mode),
     cards=st.builds(
         Cards,
-        resource=NAME.map("vendor/{}".format),
+        resource=NAME.map("vendor.example/{}".format),
         count=st.integers(1, 99),
         node_selector=st.dictionaries(NAME, TEXT, min_size=1, max_size=2),
         activity=st.none() | st.builds(Activity, source=NAME, match=LABELS),

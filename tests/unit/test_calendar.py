@@ -115,10 +115,40 @@ def test_zones_are_known_on_a_machine_that_has_none():
     assert told.strip() == "Pacific/Auckland"
 
 
-@pytest.mark.parametrize("name", ["Europe/Viena", "", "../etc", "+02:00", "CEST"])
-def test_an_unknown_zone_is_refused_at_load(name):
-    with pytest.raises(ValueError, match=r"timeZone .* is no known zone; write one such as"):
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("Europe/Viena", "did you mean Europe/Vienna?"),
+        ("berlin", "did you mean Europe/Berlin?"),
+        ("New York", "did you mean America/New_York?"),
+        ("", "write one such as"),
+        ("../etc", "write one such as"),
+        ("+02:00", "write one such as"),
+        ("CEST", "write one such as"),
+    ],
+)
+def test_an_unknown_zone_is_refused_at_load_with_the_nearest_place(name, hint):
+    with pytest.raises(ValueError, match=r"timeZone .* is no known zone; ") as error:
         Calendar(time_zone=name)
+
+    assert hint in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("allow", "deny", "hours"),
+    [
+        (("22:00-07:00",), (), 9),
+        (("07:00-22:00",), (), 15),
+        (("Sun 22:00-24:00", "Sun 23:00-03:00"), (), 5 / 7),
+        (("Sat,Sun",), ("Sat 12:00-24:00",), 36 / 7),
+        ((), ("12:00-13:00",), 23),
+        (("2026-12-24/2026-12-27",), (), 0),
+    ],
+)
+def test_the_hours_of_an_average_day_are_those_of_the_week(allow, deny, hours):
+    calendar = Calendar(time_zone="Europe/Vienna", allow=allow, deny=deny)
+
+    assert calendar.a_day() / timedelta(hours=1) == pytest.approx(hours)
 
 
 def test_a_range_of_days_goes_round_the_weeks_end():

@@ -105,7 +105,7 @@ def test_rules_that_can_be_used_end_with_0_and_say_what_is_not_yet_in_force():
     done = idlewin("check", "rules")
 
     assert done.returncode == 0
-    assert "rules/office.yaml:4: office: ok\n" in done.stdout
+    assert "rules/office.yaml:4: office: ok\n  may lend 13.4 h a day on average" in done.stdout
     assert "spec.forecast.dayTypes: is accepted, but not yet in force" in done.stdout
 
 
@@ -123,7 +123,7 @@ def test_a_check_as_json_has_the_same_findings(broken):
 
     (rule,) = json.loads(done.stdout)["rules"]
     errors = [finding for finding in rule["findings"] if not finding["warning"]]
-    assert (rule["name"], rule["ok"]) == ("b580", False)
+    assert (rule["name"], rule["ok"], rule["hours"]) == ("b580", False, None)
     assert [(one["line"], one["field"]) for one in errors] == [(17, "spec.cards.count")]
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from idlewin.rulecheck import checked
+from idlewin.rulecheck import checked, hours
 from idlewin.rulefile import read_files, to_yaml
 
 RULES = Path(__file__).parents[2] / "rules"
@@ -59,7 +59,11 @@ def told(folder, text):
         ("maxRuntime: 30m", "maxRuntime: 30", "rules.yaml:18: spec.batch.queues[0].maxRuntime: 30"),
         (", maxRuntime: 30m", "", "rules.yaml:18: spec.batch.queues[0]: queue a-short has neither"),
         ("22:00-07:00", "22:00-7", "rules.yaml:20: spec.window.calendar.allow[0]: calendar span"),
-        ("{allow", "{timeZone: X, allow", "rules.yaml:20: spec.window.calendar.timeZone: calendar"),
+        (
+            "{allow",
+            "{timeZone: X, allow",
+            "rules.yaml:20: spec.window.calendar.timeZone: 'X' is no",
+        ),
         ("CalendarOnly", "always", "rules.yaml:15: spec.serving[0].demand: 'always' is neither"),
         ("name: a\nspec", "nmae: a\nspec", "rules.yaml:3: metadata.name: is missing"),
         ("name: a\nspec", "name: A_b\nspec", "rules.yaml:4: metadata.name: 'A_b' is no name"),
@@ -202,7 +206,7 @@ def test_a_rule_that_cannot_be_read_is_handed_on_with_its_error(tmp_path):
     broken, whole = read_files([path]).objects
 
     assert (broken.name, broken.rule) == ("a", None)
-    assert "cards.count is 0" in broken.error
+    assert "cards.count: is 0" in broken.error
     assert whole.rule is not None
     assert whole.error == ""
 
@@ -286,6 +290,24 @@ def test_what_can_be_read_but_cannot_work_is_an_error(tmp_path, old, new, findin
 
     assert any(finding in str(one) and not one.warning for one in found.findings), found.findings
     assert all(one.line > 1 for one in found.findings)
+
+
+@pytest.mark.parametrize(
+    ("calendar", "words"),
+    [
+        ("allow: ['22:00-07:00'], timeZone: Europe/Berlin", "9 h a day on average, Europe/Berlin"),
+        ("allow: ['07:00-22:00'], timeZone: Europe/Berlin", "15 h a day on average, Europe/Berlin"),
+        ("allow: ['Sat 12:00-14:00']", "0.3 h a day on average, UTC"),
+        ("allow: ['2026-12-24/2026-12-27']", "on dates only, UTC"),
+        ("timeZone: UTC", "at any hour, UTC"),
+    ],
+)
+def test_the_hours_of_a_rule_are_told_so_that_reversed_ones_show(tmp_path, calendar, words):
+    text = good().replace('allow: ["22:00-07:00"]', calendar)
+
+    (document,) = read_files([written(tmp_path, text)]).documents
+
+    assert hours(document.rule) == f"may lend {words}"
 
 
 def test_the_example_rules_have_no_error():

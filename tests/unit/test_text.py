@@ -31,7 +31,6 @@ def test_a_duration_is_the_sum_of_its_units(text, seconds):
     "text",
     [
         "",
-        "10",
         "10 m",
         "10min",
         "10 minutes",
@@ -50,9 +49,12 @@ def test_what_is_no_duration_is_refused_with_what_would_be_right(text):
         parse_duration(text)
 
 
-@pytest.mark.parametrize("value", [10, 1.5, True, None, ["10m"]])
-def test_a_number_without_a_unit_is_no_duration(value):
-    with pytest.raises(ValueError, match="write a number with its unit, such as 10m"):
+@pytest.mark.parametrize(
+    ("value", "hint"),
+    [(30, "30m"), ("30", "30m"), (0, "10m"), (1.5, "10m"), (True, "10m"), (None, "10m"), ([], "1")],
+)
+def test_a_number_without_a_unit_is_no_duration_and_is_told_with_one(value, hint):
+    with pytest.raises(ValueError, match=f"write a number with its unit, such as {hint}"):
         parse_duration(value)
 
 
