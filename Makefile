@@ -18,7 +18,7 @@ help:  ## say what there is
 
 setup: $(STAMP)  ## make .venv with all that is needed (Python 3.11 or newer; a minute the first time)
 
-run: setup  ## replay recorded days of real cards through the controller, in a simulated cluster
+run: setup  ## replay recorded demand of six cards through the controller, in a simulated cluster
 	.venv/bin/idlewin replay --demo
 
 check: setup  ## format, lint, types, direction of imports, tidiness; under a minute

@@ -96,7 +96,8 @@ class QueueClass:
     cluster_queue: str
     """The adopted ClusterQueue's name."""
     max_runtime: Duration | None = None
-    """No work of this queue runs longer; enforced in the cluster, used to decide what fits."""
+    """No work of this queue runs longer. Kueue enforces it where the Job has the label
+    kueue.x-k8s.io/max-exec-time-seconds, or a policy of yours does; idlewin decides what fits."""
     contract: Contract | None = None
     """Checkpoint: work may be evicted, for it saves itself and resumes."""
     grace: Duration = timedelta(seconds=30)
@@ -118,7 +119,8 @@ class Batch:
     queues: tuple[QueueClass, ...]
     """ClusterQueues that fill the cards."""
     on_return: OnReturn = OnReturn.WAIT
-    """What a returning user does to work without a contract."""
+    """What a returning user does to work without a contract. Wait: whoever returns unexpectedly
+    waits up to the longest maxRuntime plus drainTimeout. Evict: the work is evicted."""
     drain_timeout: Duration = timedelta(minutes=5)
     """How long a drain may take before serving is brought back all the same."""
     dry_after: Duration = timedelta(minutes=15)
@@ -152,7 +154,8 @@ class WindowPolicy:
     max: Duration = timedelta(hours=12)
     """Serving is wanted back by then."""
     max_per_day: int = 8
-    """Windows a day, in the calendar's zone."""
+    """Windows a day, in the calendar's zone; budget.perWeek is divided by it, so that fewer
+    windows may risk more each."""
     min_serving: Duration = timedelta(minutes=10)
     """The shortest stay with serving between two windows."""
     yield_timeout: Duration = timedelta(minutes=10)
@@ -179,9 +182,11 @@ class Budget:
     __pydantic_config__: ClassVar[dict[str, Any]] = SCHEMA
 
     per_week: float | None = None
-    """Late returns a card-week."""
+    """Late returns a card-week. A window opens only where the chance to stay idle is at least
+    1 - min(0.5, perWeek / (7 * maxPerDay))."""
     share: Share | None = None
-    """Late returns as a share of all returns, such as 5%."""
+    """Late returns as a share of all returns, such as 5%: a window opens only where the chance to
+    stay idle is at least 1 - share."""
 
     def __post_init__(self) -> None:
         if (self.per_week is None) == (self.share is None):
@@ -209,9 +214,9 @@ class ForecastPolicy:
     method: str = "seasonal"
     """The forecaster."""
     budget: Budget = field(default_factory=lambda: Budget(per_week=1.0))
-    """Late returns that are allowed."""
+    """Late returns that are allowed: perWeek or share. Default: {perWeek: 1}."""
     day_types: DayTypes = field(default_factory=DayTypes)
-    """Days that are unlike others."""
+    """Days that are unlike others; accepted, and not yet in force."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

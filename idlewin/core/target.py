@@ -96,7 +96,7 @@ class Serving:
     api_version: str
     """The API of its kind, such as apps/v1."""
     kind: str
-    """Deployment or StatefulSet."""
+    """Deployment or StatefulSet; no other kind can be lowered yet."""
     namespace: str
     """Its namespace."""
     name: str

@@ -162,3 +162,23 @@ def test_what_makes_no_sense_is_stored_for_the_controller_to_tell_in_words(plane
 
     with pytest.raises(RuleError, match="'Mars/Base' is no known zone"):
         read_rule(stored)
+
+
+@pytest.mark.usefixtures("conditions")
+def test_a_crd_that_is_deleted_waits_for_a_rule_that_is_held_and_lets_it_be_written(plane):
+    # The last of this file: the CRD is gone after it.
+    body = yaml.safe_load((EXAMPLES / "b580.yaml").read_text())
+    body["metadata"]["finalizers"] = ["idlewin.dev/give-back"]
+    plane.api.post(RULES, body)
+    path = f"{CRDS}/{crd()['metadata']['name']}"
+
+    plane.api.delete(path)
+    wait_for(
+        "the rule's deletion",
+        lambda: "deletionTimestamp" in plane.api.get(f"{RULES}/b580")["metadata"],
+    )
+    plane.api.patch(f"{RULES}/b580/status", {"status": {"phase": "Reclaiming"}})
+
+    assert plane.api.get(f"{RULES}/b580")["status"]["phase"] == "Reclaiming"
+    plane.api.patch(f"{RULES}/b580", {"metadata": {"finalizers": None}})
+    wait_for("the end of the CRD", lambda: plane.api.find(path) is None)
