@@ -31,11 +31,11 @@ def record_found(s: Situation) -> Checks:
     """Something carries our record though no window is open here: another began, we finish."""
     targets = [str(t.ref) for t in s.pool.targets if t.record and t.record.rule == s.object.name]
     lost = s.object.status is None or bool(s.object.status_error)
-    queues = [
-        queue.name
-        for queue in s.pool.queues
-        if lost and queue.epoch is not None and queue.stop_policy is StopPolicy.NONE
-    ]
+    found = opening.left_open(s)
+    if opening.may_act(s):
+        # Who opened it meanwhile is corrected, as in SERVING; else it is that person's.
+        found += [q for q in opening.ours(s) if q.epoch is not None and opening.opened_by_other(q)]
+    queues = [queue.name for queue in found] if lost else []
     return fact("our record on", targets or queues or s.window, ", ".join(targets + queues))
 
 

@@ -63,6 +63,19 @@ def opened_by_other(queue: Queue) -> bool:
     return queue.stop_policy is StopPolicy.NONE and foreign(queue)
 
 
+def left_open(s: Situation) -> list[Queue]:
+    """The queues of ours that are open by our own hand."""
+    return [
+        queue
+        for queue in s.pool.queues
+        if queue.adopted_by == s.object.name
+        and queue.epoch is not None
+        and queue.stop_policy is StopPolicy.NONE
+        and not queue.terminating
+        and not opened_by_other(queue)
+    ]
+
+
 def remembered(s: Situation) -> tuple[Remembered, ...]:
     """The targets of the window."""
     return s.window.targets if s.window else ()

@@ -124,14 +124,28 @@ def _shut(s: Situation) -> Iterator[Action]:
         if queue.stop_policy is StopPolicy.NONE:
             yield _hold(s, queue)
     yield from _reopen_owed(s)
+    if s.object.deleting:
+        # What the return could not close, and what it has yet to wake.
+        left = [_hold(s, queue) for queue in opening.left_open(s)]
+        yield from left or _wake_owed(s)
+
+
+def _wake_owed(s: Situation) -> Iterator[Action]:
+    for work in s.status.owed.workloads:
+        yield SetActive(work.namespace, work.name, work.uid, active=True)
 
 
 def _reopen_owed(s: Situation) -> Iterator[Action]:
     """LocalQueues that we closed, once their ClusterQueue is seen stopped, or opened by us."""
     for owed in s.status.owed.local_queues:
         queue = s.pool.queue(owed.cluster_queue)
-        shut = queue is None or queue.terminating or sealing.sealed_since(queue) is not None
-        if shut or (s.status.phase == Phase.HARVESTING and queue and queue.epoch == s.status.epoch):
+        if queue is None or queue.terminating or sealing.sealed_since(queue) is not None:
+            due = True
+        elif s.object.deleting:  # nothing is left behind: a person has opened the gate itself
+            due = opening.opened_by_other(queue)
+        else:
+            due = s.status.phase == Phase.HARVESTING and queue.epoch == s.status.epoch
+        if due:
             yield ReopenLocalQueue(owed.namespace, owed.name, owed.uid, owed.wrote, owed.was)
 
 
@@ -147,8 +161,7 @@ def _open(s: Situation) -> Iterator[Action]:
         elif not fits and queue.stop_policy is StopPolicy.NONE:
             yield _hold(s, queue)
     yield from _reopen_owed(s)
-    for work in s.status.owed.workloads:
-        yield SetActive(work.namespace, work.name, work.uid, active=True)
+    yield from _wake_owed(s)
 
 
 def _seal(s: Situation, entry: WindowQueue, queue: Queue) -> Iterator[Action]:
@@ -247,18 +260,9 @@ def _finalizer(s: Situation, phase: Phase) -> Iterator[Action]:
 def _released(s: Situation, phase: Phase) -> bool:
     """Whether a rule may go: every record is written back, every queue of ours shut."""
     records = any(t.record and t.record.rule == s.object.name for t in s.pool.targets)
-    open_ = [
-        queue.name
-        for queue in s.pool.queues
-        if queue.adopted_by == s.object.name
-        and queue.epoch is not None
-        and queue.stop_policy is StopPolicy.NONE
-        and not queue.terminating
-        and not opening.opened_by_other(queue)
-    ]
     owed = s.status.owed.local_queues or s.status.owed.workloads
     back = phase is Phase.SERVING or (phase is Phase.RESTORING and not opening.to_restore(s))
-    return back and not records and not open_ and not owed
+    return back and not records and not opening.left_open(s) and not owed
 
 
 def handover(s: Situation) -> Actions:

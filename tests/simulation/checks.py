@@ -22,6 +22,7 @@ from idlewin.core.decision import (
 )
 from idlewin.core.phase import Phase
 from idlewin.core.pool import MANAGER, Pool, Scope, StopPolicy
+from idlewin.core.reason import Reason
 from idlewin.core.rule import Contract, Mode, OnReturn
 from idlewin.core.status import Status
 from idlewin.sim.objects import Deployment, SimRule, Work
@@ -171,7 +172,8 @@ class Checks:
     def _silent(self, action: Action) -> None:
         """Paused or contested, with serving back: nothing of the cluster is written any more."""
         stored = self.objects.rules.get(getattr(action, "rule", ""))
-        if stored is None or stored.rule is None or self.stale():
+        # Who deletes a rule wants its last writes, paused or not.
+        if stored is None or stored.rule is None or stored.deleting or self.stale():
             return
         status = self._status(stored.name)
         seen = self.truths.get(stored.name)
@@ -193,7 +195,8 @@ class Checks:
             "P1",
             f"{target.ref} restored to {action.replicas}, its owner had {target.owner_wants}",
         )
-        if target.claims == 0:
+        # A process that stood still writes by a look of before; only a fence could refuse it.
+        if target.claims == 0 and not self.stale():
             seen = self.truths[target.pool].batch & self._truth(target.pool).batch
             self._must(not seen, "P2", f"{target.ref} raised beside batch pods {sorted(seen)}")
 
@@ -267,12 +270,13 @@ class Checks:
         stored = self.objects.rules.get(work.pool)
         status = self._status(work.pool)
         window = status.window
-        spec = next(
-            (q.spec for q in window.queues if q.spec.cluster_queue == work.cluster_queue), None
-        ) if window else None  # fmt: skip
-        # A rule that cannot be read now has drained its queues by what it said before.
+        # A rule that cannot be read now has drained its queues by what it said before; so has one
+        # whose status is lost, of a queue that was taken from it meanwhile.
         written = stored.rule if stored else None
         before = next(setup.rule for setup in self.world.setups if setup.name == work.pool)
+        specs = [q.spec for q in window.queues] if window else []
+        specs += before.batch.queues if window and window.give_back == Reason.RECORD_FOUND else ()
+        spec = next((q for q in specs if q.cluster_queue == work.cluster_queue), None)
         evict = window.on_return if window else (written or before).batch.on_return
         agreed = work.contract and spec is not None and spec.contract is Contract.CHECKPOINT
         agreed = agreed and work.grace >= spec.grace
@@ -357,6 +361,7 @@ class Checks:
         stored = self.objects.rules.get(name)
         if stored is not None:
             status = self._status(name)
+            self._must(not stored.deleting, "P3", "is deleted, and does not go")
             self._must(
                 status.phase == Phase.SERVING,
                 "P3",

@@ -28,7 +28,7 @@ from idlewin.core.pool import Record, Role, StopPolicy
 from idlewin.core.reason import Reason
 from idlewin.core.rule import Mode, OnReturn
 from idlewin.core.situation import Rehearsal
-from idlewin.core.status import Counters, Owed, OwedQueue
+from idlewin.core.status import Counters, Owed, OwedQueue, OwedWorkload
 from tests.builders import (
     HOUR,
     MINUTE,
@@ -556,3 +556,32 @@ def test_batch_in_a_queue_that_a_person_took_from_us_does_not_hold_up_the_return
     decision = decide(a_situation(T, pool=pool))
 
     assert decision.reason is Reason.HANDOVER_COMPLETE
+
+
+def test_a_lost_status_takes_nothing_back_that_a_person_opened_or_another_rule_owns():
+    opened = a_queue(stop_policy=StopPolicy.NONE, stop_writer="kubectl")
+    theirs = a_queue("resumable", stop_policy=StopPolicy.NONE, left=StopPolicy.NONE)
+    pool = a_pool(queues=(opened, replace(theirs, adopted_by="another")))
+    observing = a_rule(mode=Mode.OBSERVE)
+
+    decision = decide(with_rule(a_situation(pool=pool), status=None, rule=observing))
+
+    assert decision.after is S
+    assert [a for a in decision.actions if isinstance(a, SetStopPolicy)] == []
+
+
+@pytest.mark.parametrize("paused", [False, True])
+def test_a_rule_being_deleted_shuts_what_its_return_could_not_and_wakes_what_it_stopped(paused):
+    left = a_queue(stop_policy=StopPolicy.NONE, left=StopPolicy.NONE)
+    owed = Owed(workloads=(OwedWorkload(namespace="batch", name="job", uid="w-job"),))
+    first = a_situation(status=a_status(owed=owed), pool=a_pool(queues=(left,)))
+    goes = {"deleting": True, "rule": a_rule(paused=paused)}
+
+    shut = decide(with_rule(first, **goes)).actions
+    woken = decide(with_rule(replace(first, pool=a_pool(queues=(a_queue(),))), **goes)).actions
+
+    assert [(a.queue, a.policy) for a in shut if isinstance(a, SetStopPolicy)] == [
+        ("short", StopPolicy.HOLD)
+    ]
+    assert not any(isinstance(a, SetActive) for a in shut)
+    assert [(a.name, a.active) for a in woken if isinstance(a, SetActive)] == [("job", True)]
