@@ -72,6 +72,8 @@ class Controller:
             self._observer.forget(name)
             return None
         if not self._ports.lease.held():
+            # What happens under another leader is not seen here: what was, says nothing later.
+            self._observer.forget(name)
             return None
         situation = replace(self._observer.situation(rule), forced=forced)
         decision = decide(situation)

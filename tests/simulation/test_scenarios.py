@@ -134,6 +134,26 @@ def test_with_kueue_dead_in_a_window_serving_comes_back():
     assert [local.stop_policy for local in locals_] == [StopPolicy.HOLD_AND_DRAIN]
 
 
+@pytest.mark.parametrize("paused", [False, True])
+def test_a_rule_that_is_deleted_while_kueue_is_dead_goes_once_kueue_is_back(paused: bool):
+    world = a_night(jobs=(a_job(),))
+    world.run(START + minutes(60))
+    world.kueue.go_down()
+    People(world).pause(NAME, paused=paused)
+    world.run(START + minutes(80))
+    People(world).delete_rule(NAME)
+    world.run(START + minutes(100))
+    world.kueue.come_back()
+
+    world.run(RETURN)
+
+    assert NAME not in world.objects.rules
+    assert {queue.stop_policy for queue in world.objects.queues.values()} == {StopPolicy.HOLD}
+    opened = {local.stop_policy for local in world.objects.local_queues.values()}
+    assert opened == {StopPolicy.NONE}
+    assert all(work.active for work in world.objects.works.values())
+
+
 def test_demand_that_cannot_be_told_gives_an_open_window_back():
     world = a_night()
     world.run(START + minutes(60))
@@ -176,3 +196,27 @@ def test_a_window_is_not_dry_because_one_long_job_has_ended():
 
     assert Reason.QUEUE_DRY not in [change.reason for change in world.chronicle.changes]
     assert len(world.chronicle.batch) >= 2
+
+
+def test_a_leader_that_leads_again_does_not_count_what_happened_under_another():
+    calls = [Span(START + minutes(at), START + minutes(at + 60)) for at in (120, 420)]
+    world = World(
+        seed=1,
+        start=START,
+        setups=[a_setup(demand={REF: Demand(calls)}, jobs=JOBS)],
+        controller=controller,
+    )
+    world.run(START + minutes(60))
+    first = world.controller, world.lease
+    world.start_controller()
+    world.run(START + minutes(300))
+    # As the tick has a standby do.
+    assert first[0].cycle(NAME) is None
+
+    world.lease.mine, first[1].mine = False, True
+    world.controller, world.lease = first
+    world.run(START + minutes(500))
+
+    ran = sum((span.length for _, span, _ in world.chronicle.batch), timedelta())
+    told = world.objects.rules[NAME].status.counters.harvested_card_seconds
+    assert 0 < told <= ran.total_seconds()
