@@ -13,7 +13,7 @@ from idlewin.core.load import Level
 from idlewin.core.phase import AWAY, Phase
 from idlewin.core.pool import MANAGER
 from idlewin.core.situation import Situation
-from idlewin.core.status import Condition, Status, Truth
+from idlewin.core.status import Condition, Status, Truth, Window
 
 
 class ConditionType(StrEnum):
@@ -34,7 +34,7 @@ class ConditionType(StrEnum):
     SEAL_REFUSED = "SealRefused"
     """A queue could not be stopped; its LocalQueues were, and pods that agreed are evicted."""
     RETURN_OVERDUE = "ReturnOverdue"
-    """Serving is not ready readyTimeout after it was brought back."""
+    """Batch keeps serving out past drainTimeout, or it is not back readyTimeout after that."""
     RECORD_LOST = "RecordLost"
     """A target is at zero and neither copy of what it was is left; it is not raised."""
 
@@ -125,16 +125,23 @@ def _in_window(s: Situation, status: Status, phase: Phase) -> Iterator[Found]:
             text = f"{', '.join(left)} stay admitted; nothing ends them until Kueue is back"
             yield ConditionType.WITHOUT_KUEUE, True, "KueueAway", text
     if phase is Phase.RESTORING:
-        yield from _return(s, status)
+        yield from _return(s, window)
+    elif s.now >= sealing.overdue_at(s, window) and opening.to_restore(s):
+        held = ", ".join(f"{pod.namespace}/{pod.name}" for pod in sealing.batch_pods(s))
+        text = (
+            f"{held or 'batch'} keeps serving out past drainTimeout; look at it, or run "
+            f"'idlewin give-back {s.object.name} --force'; the queues stay sealed"
+        )
+        yield ConditionType.RETURN_OVERDUE, True, "BatchStays", text
 
 
-def _return(s: Situation, status: Status) -> Iterator[Found]:
-    since = status.window.restoring_since if status.window else None
+def _return(s: Situation, window: Window) -> Iterator[Found]:
+    since, due = window.restoring_since, opening.to_restore(s)
     late = [
-        f"{now.ref} {now.ready}/{now.replicas}"
-        for target in opening.remembered(s)
+        f"{now.ref} {now.ready}/{target.replicas if now in due else now.replicas}"
+        for target in window.targets
         if (now := opening.same(s, target))
-        and now.ready < now.replicas
+        and (now.ready < now.replicas or now in due)
         and since
         and s.now >= since + target.ready_timeout
     ]

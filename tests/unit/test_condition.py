@@ -1,0 +1,41 @@
+"""Conditions that ask for a person: seen where they hold, and told in words that help."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from idlewin.core.decide import decide
+from idlewin.core.phase import Phase
+from tests.builders import (
+    HOUR,
+    NOW,
+    a_batch_pod,
+    a_lowered_target,
+    a_pool,
+    a_situation,
+    a_status,
+    a_window,
+)
+
+
+def test_a_return_that_batch_keeps_out_past_its_time_is_an_alarm_that_names_it():
+    bare = replace(a_window().targets[0], claims=0)
+    status = a_status(Phase.RECLAIMING, since=NOW - HOUR, window=a_window(targets=(bare,)))
+    pool = a_pool(targets=(a_lowered_target(claims=0),), pods=(a_batch_pod(terminating=True),))
+
+    decision = decide(a_situation(Phase.RECLAIMING, status=status, pool=pool))
+
+    assert decision.after is Phase.RECLAIMING
+    assert "batch/job-x keeps serving out" in "".join(decision.alarms)
+
+
+def test_a_target_that_cannot_be_raised_is_an_alarm_as_one_that_does_not_get_ready():
+    window = a_window(restoring_since=NOW - HOUR)
+    pool = a_pool(targets=(a_lowered_target(),), pods=())
+
+    decision = decide(
+        a_situation(Phase.RESTORING, status=a_status(Phase.RESTORING, window=window), pool=pool)
+    )
+
+    assert decision.after is Phase.RESTORING
+    assert "Deployment ai/qwen 0/2 ready" in "".join(decision.alarms)
