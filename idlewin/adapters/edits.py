@@ -16,7 +16,7 @@ from idlewin.adapters.api import Api, ApiError
 from idlewin.adapters.objects import rule_of, trim_rule
 from idlewin.adapters.queues import GROUP as KUEUE
 from idlewin.core.decision import Verdict
-from idlewin.core.pool import ADOPTED_BY, BEFORE_US, EPOCH, MANAGER, RESUME, RuleObject
+from idlewin.core.pool import ADOPTED_BY, BEFORE_US, EPOCH, LEFT, MANAGER, RESUME, RuleObject
 from idlewin.core.rule import API_VERSION
 from idlewin.core.text import format_instant
 from idlewin.errors import IdlewinError, RefusedError, UnreachableError, UsageError
@@ -139,7 +139,7 @@ class Edits:
     def let_go(self, queue: QueueSeen, *, restore: bool) -> None:
         """Take a queue out of our hands; with the policy that was on record, if so asked."""
         spec = {"stopPolicy": queue.before_us} if restore and queue.before_us else {}
-        self._patch_queue(queue, {ADOPTED_BY: None, BEFORE_US: None, EPOCH: None}, spec)
+        self._patch_queue(queue, dict.fromkeys((ADOPTED_BY, BEFORE_US, EPOCH, LEFT)), spec)
 
     def _patch_queue(
         self, queue: QueueSeen, annotations: Mapping[str, str | None], spec: Json
@@ -191,7 +191,7 @@ def _verdict(error: ApiError) -> Verdict:
 
 def _can_be_a_name(name: str) -> bool:
     """Whether an object can have this name, which becomes a path's last step."""
-    return bool(name) and all(c.isascii() and (c.isalnum() or c in "-.") for c in name)
+    return name[:1].isalnum() and all(c.isascii() and (c.isalnum() or c in "-.") for c in name)
 
 
 def _owners(raw: Json) -> Iterator[str]:
