@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 
-from idlewin.catalogue import problems as source_problems
+from idlewin.catalogue import problems as source_problems, sources
 from idlewin.core.condition import INSIDE_KUEUE
 from idlewin.core.lint import Fault, Refusal, refusals
 from idlewin.core.pool import RuleObject
@@ -183,7 +183,7 @@ def _share_nodes(one: Cards, other: Cards) -> bool:
 
 
 def _doubts(rule: Rule) -> Iterator[Problem]:
-    for doubt in (_blind, _slow, _never):
+    for doubt in (_blind, _one_eyed, _slow, _never):
         yield from doubt(rule)
 
 
@@ -194,6 +194,22 @@ def _blind(rule: Rule) -> Iterator[Problem]:
             message = (
                 "CalendarOnly without window.calendar.allow: no demand is looked at, and every "
                 "hour is allowed; write the hours in which nobody comes"
+            )
+            yield _at(("serving", number, "demand"), message)
+
+
+def _one_eyed(rule: Rule) -> Iterator[Problem]:
+    """Only a front door is looked at, which counts a request when it ends."""
+    known = sources()
+    for number, serving in enumerate(rule.serving):
+        if serving.demand == "CalendarOnly":
+            continue
+        named = [known.get(demand.source or "") for demand in serving.demand]
+        if all(source is not None and source.visible_at_zero for source in named):
+            message = (
+                "only front doors are looked at, and they count a request when it ends: a long "
+                "answer looks idle and is cut off; add a source of running work, such as "
+                "vllm-requests or llamacpp-requests"
             )
             yield _at(("serving", number, "demand"), message)
 

@@ -16,6 +16,8 @@ RULE = "idlewin_rule"
 #: The label or annotation that says how long a claim lasts from each notification on.
 FOR = "idlewin_for"
 VERSION = "4"
+#: Each claim is a write; a message that names more is none that people have set up.
+MOST_RULES = 200
 
 
 def wanted_claims(message: Any) -> tuple[dict[str, timedelta], tuple[str, ...]]:
@@ -46,6 +48,10 @@ def wanted_claims(message: Any) -> tuple[dict[str, timedelta], tuple[str, ...]]:
             passed.append(f"alert {_name(alert)} is resolved: nothing to claim")
         for rule, length in claims.items():
             wanted[rule] = max(length, wanted.get(rule, length))
+    if len(wanted) > MOST_RULES:
+        raise ValueError(
+            f"the message names {len(wanted)} rules; at most {MOST_RULES} are claimed at once"
+        )
     if mistakes and not wanted:
         raise ValueError("; ".join(passed))
     if cut := message.get("truncatedAlerts"):

@@ -51,6 +51,7 @@ class Look:
             pods=tuple(self._pods()),
             allocatable=sum(whole(cards.get(self._scope.resource, 0)) for cards in allocatable),
             nodes=tuple(node["metadata"]["name"] for node in self._nodes),
+            labels={node["metadata"]["name"]: labels_of(node) for node in self._nodes},
         )
 
     def generations(self) -> dict[str, int]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from idlewin.adapters.api import Api, ApiError
 from idlewin.adapters.change import TRIES, ChangedError, Changes, Patch, RefusalError, same
 from idlewin.adapters.fields import annotation
 from idlewin.adapters.serving import Kind, kind_of
 from idlewin.adapters.store import version_of
-from idlewin.adapters.watched import Watched
+from idlewin.adapters.watched import RULES, Watched
 from idlewin.core.decision import ForgetRecord, ScaleBack, ScaleToZero
 from idlewin.core.pool import MANAGER, RECORD, Record
 from idlewin.core.target import Ref
@@ -19,8 +20,8 @@ Json = dict[str, Any]
 class ServingWrites:
     """What the actions on targets write. Raises ApiError and change.py's errors."""
 
-    def __init__(self, changes: Changes, stores: Watched) -> None:
-        self._changes, self._stores = changes, stores
+    def __init__(self, api: Api, changes: Changes, stores: Watched) -> None:
+        self._api, self._changes, self._stores = api, changes, stores
 
     def to_zero(self, action: ScaleToZero) -> Json:
         """One patch of record and replicas; the target as remembered, or nothing is written."""
@@ -62,7 +63,22 @@ class ServingWrites:
                 raise RefusalError(f"{action.target} has no record, and {writer} wrote its zero")
             return kind.back(action.replicas)
 
+        self._still_ours(action)
         return self._change_target(action, patch)
+
+    def _still_ours(self, action: ScaleBack) -> None:
+        """A leader that was frozen after its look must not raise what another has gone on with."""
+        try:
+            rule = self._api.get(f"{RULES}/{action.rule}")
+        except ApiError as error:
+            if error.gone:
+                return
+            raise
+        epoch = (rule.get("status") or {}).get("epoch", 0)
+        if isinstance(epoch, int) and epoch > action.epoch:
+            raise RefusalError(
+                f"rule {action.rule} is at epoch {epoch}: another has gone on with it"
+            )
 
     def forget(self, action: ForgetRecord) -> Json:
         """Our record off, if it is ours; replicas are left alone."""

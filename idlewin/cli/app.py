@@ -6,6 +6,7 @@ one verb that cannot be loaded does not take the others with it. No verb's work 
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -128,6 +129,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except IdlewinError as error:
         sys.stderr.write(f"error: {error}\n")
         sys.exit(error.exit_code)
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; what Python would still flush has no reader.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt:
         sys.exit(Exit.INTERRUPTED)
 

@@ -35,6 +35,8 @@ class ConditionType(StrEnum):
     """A queue could not be stopped; its LocalQueues were, and pods that agreed are evicted."""
     RETURN_OVERDUE = "ReturnOverdue"
     """Batch keeps serving out past drainTimeout, or it is not back readyTimeout after that."""
+    BATCH_BESIDE = "BatchBesideServing"
+    """No window is open, and batch holds a card."""
     RECORD_LOST = "RecordLost"
     """A target is at zero and neither copy of what it was is left; it is not raised."""
 
@@ -94,6 +96,11 @@ def _causes(s: Situation, status: Status, phase: Phase) -> Iterator[Found]:
     if inside and not any(refusal.fault in CONSENT for refusal in s.refusals):
         text = f"{', '.join(inside)}: {INSIDE_KUEUE}"
         yield ConditionType.INSIDE_KUEUE, True, "WebhooksCoverServing", text
+    beside = sealing.batch_pods(s) if phase is Phase.SERVING and opening.may_act(s) else ()
+    if beside and s.status.phase == phase:
+        names = ", ".join(f"{pod.namespace}/{pod.name}" for pod in beside)
+        text = f"{names} on the cards though no window is open; end it, or let it run out"
+        yield ConditionType.BATCH_BESIDE, True, "BatchOnCards", text
     yield from _lost(s)
     if status.window and phase in AWAY:
         yield from _in_window(s, status, phase)

@@ -78,7 +78,9 @@ def _kept_shut(s: Situation, phase: Phase) -> list[Queue]:
     if phase is Phase.YIELDING:
         return [queue for _, queue in entries(s)]
     if phase is Phase.HARVESTING and (until := opening.due(s)):
-        return [queue for entry, queue in entries(s) if not timing.may_open(entry, until, s.now)]
+        return [
+            queue for entry, queue in entries(s) if not timing.may_open(entry, queue, until, s.now)
+        ]
     return []
 
 
@@ -96,7 +98,7 @@ def _rungs(s: Situation, phase: Phase) -> list[datetime]:
         rungs = [s.since + wait for wait in due]
         return [at for at in rungs if at > s.now] + [s.now + GIVING_BACK]
     if phase is Phase.HARVESTING and (until := opening.due(s)):
-        ends = [until - (timing.needs(e.spec) or timedelta()) for e, _ in entries(s)]
+        ends = [until - timing.need_of(entry.spec, queue) for entry, queue in entries(s)]
         return [end + timedelta(milliseconds=1) for end in ends if end >= s.now]
     return []
 
@@ -136,4 +138,6 @@ def _decision(
 
 
 #: Conditions that need a person.
-ALARMS = frozenset({"Contested", "ReturnOverdue", "AdmittedWithoutKueue", "RecordLost"})
+ALARMS = frozenset(
+    {"Contested", "ReturnOverdue", "AdmittedWithoutKueue", "BatchBesideServing", "RecordLost"}
+)

@@ -52,7 +52,7 @@ def refusals(
     if this.rule is None:
         return (Refusal(Fault.SPEC_INVALID, this.error),)
     found = [
-        *_conflicts(this, others),
+        *_conflicts(this, pool, others),
         *_queues(this.name, this.rule, pool),
         *_cards(this.rule, pool),
         *_targets(this.rule, pool),
@@ -84,7 +84,7 @@ def _queues(name: str, rule: Rule, pool: Pool) -> Iterator[Refusal]:
                 yield Refusal(Fault.QUOTA_LEAKS, leak)
 
 
-def _conflicts(this: RuleObject, others: Iterable[RuleObject]) -> Iterator[Refusal]:
+def _conflicts(this: RuleObject, pool: Pool, others: Iterable[RuleObject]) -> Iterator[Refusal]:
     """The older rule keeps what two rules name; of equal age, the one first by name."""
     assert this.rule is not None  # noqa: S101 - the caller has looked
     for other in others:
@@ -92,10 +92,10 @@ def _conflicts(this: RuleObject, others: Iterable[RuleObject]) -> Iterator[Refus
             continue
         shared = [f"ClusterQueue {name}" for name in _common_queues(this.rule, other.rule)]
         shared += [str(s.ref) for s in this.rule.serving if s.ref in _refs(other.rule)]
-        if this.rule.cards.resource == other.rule.cards.resource and _may_overlap(
-            this.rule.cards.node_selector, other.rule.cards.node_selector
-        ):
-            shared.append(f"{this.rule.cards.resource} on nodes that both select")
+        if this.rule.cards.resource == other.rule.cards.resource:
+            wanted = other.rule.cards.node_selector.items()
+            both = [node for node, labels in pool.labels.items() if wanted <= labels.items()]
+            shared += [f"{this.rule.cards.resource} on node {node}" for node in both]
         for what in shared:
             yield Refusal(
                 Fault.RULE_CONFLICT,
@@ -115,11 +115,6 @@ def _common_queues(a: Rule, b: Rule) -> list[str]:
 
 def _refs(rule: Rule) -> frozenset[object]:
     return frozenset(serving.ref for serving in rule.serving)
-
-
-def _may_overlap(a: dict[str, str], b: dict[str, str]) -> bool:
-    """Whether a node could match both: no label is asked to have two values."""
-    return all(b.get(label, value) == value for label, value in a.items())
 
 
 def _cards(rule: Rule, pool: Pool) -> Iterator[Refusal]:
@@ -163,7 +158,7 @@ def _size(target: Target) -> int:
 def _bounds(rule: Rule, pool: Pool) -> Iterator[Refusal]:
     for spec in rule.batch.queues:
         queue = pool.queue(spec.cluster_queue)
-        if queue is None or not must_wait(rule.batch.on_return, spec) or queue.bound_enforced:
+        if queue is None or rule.batch.on_return is OnReturn.EVICT or queue.bound_enforced:
             continue
         yield from _unbounded(spec, queue)
 
@@ -171,11 +166,14 @@ def _bounds(rule: Rule, pool: Pool) -> Iterator[Refusal]:
 def _unbounded(spec: QueueClass, queue: Queue) -> Iterator[Refusal]:
     limit = spec.max_runtime
     for work in queue.workloads:
-        if limit and (work.max_runtime is None or work.max_runtime > limit):
+        agreed = spec.contract is not None and work.contract
+        long = work.max_runtime is None or (limit is not None and work.max_runtime > limit)
+        if long and not agreed:
+            most = f" of at most {format_duration(limit)}" if limit else ", and no contract"
             yield Refusal(
                 Fault.BOUND_NOT_ENFORCED,
                 f"workload {work.namespace}/{work.name} in queue {queue.name} has no maximum "
-                f"execution time of at most {format_duration(limit)}, so a returning user could "
+                f"execution time{most}, so a returning user could "
                 "wait for ever; label its Job kueue.x-k8s.io/max-exec-time-seconds, or enforce "
                 "it by policy and annotate the queue idlewin.dev/max-runtime-enforced: 'true'",
             )

@@ -254,7 +254,7 @@ def _time(s: Situation, rule: Rule) -> Checks:
 def _work(s: Situation) -> Checks:
     found = list(waiting(s))
     until = timing.reclaim_at(s, s.now)
-    fitting = [work for spec, work in found if until and timing.fits(spec, until, s.now, work)]
+    fitting = [work for spec, work in found if until and s.now + timing.need(spec, work) <= until]
     return (
         Check("work waiting", bool(found), str(len(found)), "at least 1", Reason.NO_WORK_WAITING),
         Check(

@@ -155,7 +155,7 @@ def _open(s: Situation) -> Iterator[Action]:
     for entry, queue in sealing.entries(s):
         if opening.closed_by_other(s, queue):
             continue
-        fits = timing.may_open(entry, until, s.now)
+        fits = timing.may_open(entry, queue, until, s.now)
         if fits and queue.stop_policy is not StopPolicy.NONE:
             yield _stop(s, queue, StopPolicy.NONE)
         elif not fits and queue.stop_policy is StopPolicy.NONE:

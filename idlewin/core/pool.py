@@ -178,6 +178,8 @@ class Pool:
     allocatable: int = 0
     """Cards of the resource on the selected nodes."""
     nodes: tuple[str, ...] = ()
+    labels: dict[str, dict[str, str]] = field(default_factory=dict)
+    """The labels of these nodes: another rule may select one of them too."""
 
     def target(self, ref: Ref) -> Target | None:
         """The target of a name, if it exists."""

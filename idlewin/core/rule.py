@@ -57,6 +57,12 @@ class Activity:
     busy_above: float = 0.05
     """A utilisation above this, from 0 to 1, counts as busy."""
 
+    def __post_init__(self) -> None:
+        if not 0 <= self.busy_above < 1:
+            raise ValueError(
+                f"cards.activity.busyAbove is {self.busy_above:g}; a utilisation is from 0 to 1"
+            )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cards:
@@ -127,6 +133,8 @@ class Batch:
     """A window in which no work ran for so long is given back."""
 
     def __post_init__(self) -> None:
+        if self.dry_after <= timedelta():
+            raise ValueError("batch.dryAfter must be longer than 0s, or every window ends at once")
         if not self.queues:
             raise ValueError("batch.queues is empty; name the ClusterQueues that fill the cards")
         names = [queue.cluster_queue for queue in self.queues]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, ClassVar, Literal
 
-from idlewin.core.text import SCHEMA, Duration
+from idlewin.core.text import SCHEMA, Duration, format_duration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +73,11 @@ class HttpProbe:
     """How long one request may take."""
 
     def __post_init__(self) -> None:
+        if not 100 <= self.expect <= 599 or self.timeout <= timedelta():
+            raise ValueError(
+                f"probe.http expects {self.expect} within {format_duration(self.timeout)}; write a "
+                "status code from 100 to 599 and a time-out above 0s"
+            )
         if not self.url.startswith(("http://", "https://")):
             raise ValueError(f"probe.http.url {self.url!r} must start with http:// or https://")
 
@@ -118,5 +123,7 @@ class Serving:
         )
 
     def __post_init__(self) -> None:
+        if not self.namespace or not self.name:
+            raise ValueError("serving needs a namespace and a name")
         if self.demand == ():
             raise ValueError("demand is empty; name a source or a query, or write CalendarOnly")

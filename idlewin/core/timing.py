@@ -95,38 +95,31 @@ def reclaim_at(s: Situation, opened_at: datetime) -> datetime | None:
     return back - before_return(s, s.rule) if back and s.rule else None
 
 
-def needs(spec: QueueClass, work: Workload | None = None) -> timedelta | None:
-    """The time that work of a queue needs to be worth starting; None: no bound is known.
+def need(spec: QueueClass, work: Workload | None = None) -> timedelta:
+    """The time that work of a queue needs to be worth starting, its grace and all.
 
-    Work under a contract needs its shortest slice; other work its bound, its own where shorter.
+    Under a contract, or where no bound is known of work that may be evicted, its shortest slice;
+    else its bound, its own where shorter.
     """
-    if spec.contract is not None:
-        return START + spec.min_slice + spec.grace + SETTLE
+    agreed = spec.contract is not None and (work is None or work.contract)
     own = work.max_runtime if work else None
-    bounds = [bound for bound in (spec.max_runtime, own) if bound is not None]
-    if not bounds:
-        return None
-    return START + min(bounds) + spec.grace + SETTLE
+    bounds = [bound for bound in (spec.max_runtime, own) if bound is not None and not agreed]
+    return START + min(bounds, default=spec.min_slice) + spec.grace + SETTLE
 
 
-def fits(spec: QueueClass, until: datetime, now: datetime, work: Workload | None = None) -> bool:
-    """Whether work that is admitted now ends before giving back starts.
-
-    Work that may be evicted and has no bound fits while its shortest slice does.
-    """
-    time = needs(spec, work) or START + spec.min_slice + spec.grace + SETTLE
-    return now + time <= until
+def need_of(spec: QueueClass, queue: Queue) -> timedelta:
+    """The time that whatever an open queue may let in needs: the longest of what waits there."""
+    waiting = [work for work in queue.workloads if work.active and not work.admitted]
+    odd = [work for work in waiting if spec.contract is not None and not work.contract]
+    return max([need(spec), *(need(spec, work) for work in odd)])
 
 
-def may_open(entry: WindowQueue, until: datetime, now: datetime) -> bool:
+def may_open(entry: WindowQueue, queue: Queue, until: datetime, now: datetime) -> bool:
     """Whether a queue of an open window may be open now; reopening asks for more room."""
-    if not fits(entry.spec, until, now):
-        return False
+    time = need_of(entry.spec, queue)
     if entry.closed_for_fit == 0:
-        return True
-    return entry.closed_for_fit <= REOPENINGS and fits(
-        entry.spec, now + (until - now) / ROOM_TO_REOPEN, now
-    )
+        return now + time <= until
+    return entry.closed_for_fit <= REOPENINGS and now + time * ROOM_TO_REOPEN <= until
 
 
 def bound_of(work: Workload, spec: QueueClass) -> datetime | None:

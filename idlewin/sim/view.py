@@ -46,6 +46,7 @@ def pool_of(objects: Objects, scope: Scope) -> Pool:
         pods=tuple(_pod(pod, targets, nodes) for pod in owned),
         allocatable=sum(node.allocatable for node in nodes),
         nodes=tuple(node.name for node in nodes),
+        labels={node.name: dict(node.labels) for node in nodes},
     )
 
 

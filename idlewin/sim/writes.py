@@ -130,6 +130,9 @@ class Writes:
             return Outcome(action, Verdict.REFUSED, f"its record is {target.record.rule}'s")
         if target.record is not None and target.record.epoch > action.epoch:
             return Outcome(action, Verdict.REFUSED, "its record is of a later window")
+        rule = self._objects.rules.get(action.rule)
+        if rule is not None and rule.status and rule.status.epoch > action.epoch:
+            return Outcome(action, Verdict.REFUSED, "another has gone on with the rule")
         if target.record is None and target.writer != MANAGER:
             return Outcome(action, Verdict.REFUSED, f"its zero is {target.writer}'s")
         target.record = None

@@ -585,3 +585,22 @@ def test_a_rule_being_deleted_shuts_what_its_return_could_not_and_wakes_what_it_
     ]
     assert not any(isinstance(a, SetActive) for a in shut)
     assert [(a.name, a.active) for a in woken if isinstance(a, SetActive)] == [("job", True)]
+
+
+def test_a_contract_queue_closes_for_the_longest_work_that_may_still_be_let_in():
+    odd = a_workload("odd", "resumable", contract=False, max_runtime=2 * HOUR)
+    queue = a_queue("resumable", workloads=(odd,))
+    pool = gone(queues=(a_queue(), queue), pods=(a_batch_pod(),))
+
+    def opened(left):
+        actions = decide(away(H, forecast=a_forecast(left), pool=pool)).actions
+        return {a.queue for a in actions if isinstance(a, SetStopPolicy) and a.policy == "None"}
+
+    assert "resumable" not in opened(HOUR)
+    assert "resumable" in opened(3 * HOUR)
+
+
+def test_batch_on_the_cards_outside_a_window_is_an_alarm():
+    decision = decide(a_situation(pool=a_pool(pods=(a_serving_pod(), a_batch_pod()))))
+
+    assert any("no window is open" in alarm for alarm in decision.alarms)
