@@ -195,8 +195,7 @@ class Checks:
             "P1",
             f"{target.ref} restored to {action.replicas}, its owner had {target.owner_wants}",
         )
-        # A process that stood still writes by a look of before; only a fence could refuse it.
-        if target.claims == 0 and not self.stale():
+        if target.claims == 0:
             seen = self.truths[target.pool].batch & self._truth(target.pool).batch
             self._must(not seen, "P2", f"{target.ref} raised beside batch pods {sorted(seen)}")
 
