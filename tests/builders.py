@@ -212,3 +212,22 @@ def a_situation(phase=Phase.SERVING, *, rule=None, status=None, pool=None, **cha
 def with_rule(situation: Situation, **changes) -> Situation:
     """The same situation, with the stored rule changed."""
     return replace(situation, object=replace(situation.object, **changes))
+
+
+BUSY = Load(level=Level.BUSY, since=NOW, why="waiting is 3, busy above 0")
+UNKNOWN = Load(level=Level.UNKNOWN, since=NOW - MINUTE, why="no answer")
+
+
+def window(**changes):
+    return a_rule(window=replace(a_rule().window, **changes))
+
+
+def gone(**changes):
+    """A pool in which serving has left."""
+    return a_pool(**{"targets": (a_lowered_target(),), "pods": (), **changes})
+
+
+def away(phase, **changes):
+    """Away from serving for a minute only, so that nothing is overdue."""
+    status = replace(a_status(phase), since=NOW - MINUTE)
+    return a_situation(phase, status=status, **changes)
