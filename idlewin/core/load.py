@@ -47,8 +47,6 @@ class Load:
     """Since when it has been at this level, as far as is known."""
     why: str
     """The reading that decided."""
-    idle_at_least_since: datetime | None = None
-    """While idle or unknown: the end of the last demand that was seen."""
 
 
 def level_of(reading: Reading) -> Level:

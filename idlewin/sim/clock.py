@@ -32,7 +32,6 @@ class Timeline:
         self._now = start
         self._heap: list[tuple[datetime, int, Timer]] = []
         self._order = count()
-        self.happened = 0
 
     def now(self) -> datetime:
         """The present virtual instant."""
@@ -54,6 +53,5 @@ class Timeline:
             when, _, timer = heapq.heappop(self._heap)
             self._now = max(self._now, when)
             if not timer.cancelled:
-                self.happened += 1
                 timer.do()
         self._now = max(self._now, until)
