@@ -68,7 +68,8 @@ TARGETS = st.builds(
     ready_timeout=LONG,
     probe=st.none()
     | st.builds(
-        Probe, http=st.builds(HttpProbe, url=NAME.map("http://{}".format), expect=st.integers())
+        Probe,
+        http=st.builds(HttpProbe, url=NAME.map("http://{}".format), expect=st.integers(100, 599)),
     ),
 )
 QUEUES = st.builds(
