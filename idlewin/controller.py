@@ -22,7 +22,7 @@ from idlewin.core.decision import (
 )
 from idlewin.core.forecast import Forecaster
 from idlewin.core.note import noted
-from idlewin.core.phase import Phase
+from idlewin.core.phase import GIVING_BACK, Phase
 from idlewin.core.plan import gives, handover
 from idlewin.core.reason import Reason
 from idlewin.core.rule import Rule
@@ -37,7 +37,6 @@ RUNGS = 3
 WRITE_EVERY = timedelta(seconds=30)
 #: After a write that did not get through.
 RETRY = timedelta(seconds=2)
-GIVING_BACK = frozenset({Phase.RECLAIMING, Phase.RESTORING})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

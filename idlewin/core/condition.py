@@ -10,7 +10,7 @@ from enum import StrEnum
 from idlewin.core import opening, sealing, timing
 from idlewin.core.lint import CONSENT
 from idlewin.core.load import Level
-from idlewin.core.phase import AWAY, Phase
+from idlewin.core.phase import AWAY, GIVING_BACK, Phase
 from idlewin.core.pool import MANAGER
 from idlewin.core.situation import Situation
 from idlewin.core.status import Condition, Status, Truth, Window
@@ -117,7 +117,7 @@ def _in_window(s: Situation, status: Status, phase: Phase) -> Iterator[Found]:
     if missing:
         text = f"{', '.join(missing)} did not agree to be evicted, so the return waits for it"
         yield ConditionType.CONTRACT_MISSING, True, "NoContract", text
-    if phase not in (Phase.RECLAIMING, Phase.RESTORING) or s.status.phase != phase:
+    if phase not in GIVING_BACK or s.status.phase != phase:
         return
     unseen = [
         queue.name

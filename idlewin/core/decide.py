@@ -13,7 +13,7 @@ from idlewin.core.condition import conditions
 from idlewin.core.decision import Action, Check, Checks, Decision, HoldRule, Remember
 from idlewin.core.guard import GUARDS
 from idlewin.core.note import owed_by
-from idlewin.core.phase import Phase, Row, leaving
+from idlewin.core.phase import GIVING_BACK, Phase, Row, leaving
 from idlewin.core.plan import DRAIN_SEEN_WITHIN, plan
 from idlewin.core.pool import Queue
 from idlewin.core.reason import Reason
@@ -26,30 +26,31 @@ UNTIL_STEP = timedelta(minutes=5)
 #: With nothing to wait for, a pool is looked at again after this.
 FAR = timedelta(hours=1)
 #: While giving back, look again at least so often: the ladder has rungs that are due by time.
-GIVING_BACK = timedelta(seconds=5)
+LADDER_STEP = timedelta(seconds=5)
 
 
 def decide(s: Situation) -> Decision:
     """What to do now, and why; "nothing" has a reason too."""
-    s = replace(s, object=replace(s.object, status=follow.resumed(s))) if s.object.status else s
+    stored = s.object.status
+    s = replace(s, object=replace(s.object, status=follow.resumed(s))) if stored else s
     phase = s.phase
     if phase is None:
-        return _move(s, Row(Phase.HARVESTING, Phase.RECLAIMING, Reason.UNKNOWN_PHASE), ())
+        return _move(s, Row(Phase.HARVESTING, Phase.RECLAIMING, Reason.UNKNOWN_PHASE), (), stored)
     asked: list[Check] = []
     for row in leaving(phase):
         checks = GUARDS[row.reason](s)
         asked += checks
         if all(check.passed for check in checks):
-            return _move(s, row, checks)
-    return _stay(s, phase, tuple(asked))
+            return _move(s, row, checks, stored)
+    return _stay(s, phase, tuple(asked), stored)
 
 
-def _move(s: Situation, row: Row, checks: Checks) -> Decision:
+def _move(s: Situation, row: Row, checks: Checks, stored: Status | None) -> Decision:
     status = follow.moved(s, row)
-    return _decision(s, row, status, checks, revisit=s.now)
+    return _decision(s, row, (stored, status), checks, revisit=s.now)
 
 
-def _stay(s: Situation, phase: Phase, checks: Checks) -> Decision:
+def _stay(s: Situation, phase: Phase, checks: Checks, stored: Status | None) -> Decision:
     reason = next((c.otherwise for c in checks if not c.passed and c.otherwise), Reason.HARVESTING)
     status = s.status
     if reason is not Reason.REHEARSAL_DUE:
@@ -59,7 +60,7 @@ def _stay(s: Situation, phase: Phase, checks: Checks) -> Decision:
         status = _moved_until(status, due)
     turns = [c.turns_at for c in checks if c.turns_at and c.turns_at > s.now]
     revisit = min([s.now + FAR, *turns, *_rungs(s, phase)])
-    return _decision(s, Row(phase, phase, reason), status, checks, revisit)
+    return _decision(s, Row(phase, phase, reason), (stored, status), checks, revisit)
 
 
 def _contest(s: Situation, phase: Phase, status: Status) -> Status:
@@ -93,10 +94,10 @@ def _moved_until(status: Status, due: datetime) -> Status:
 
 def _rungs(s: Situation, phase: Phase) -> list[datetime]:
     """Instants at which a plan changes by time alone: the ladder's rungs, the end of a fit."""
-    if phase in (Phase.RECLAIMING, Phase.RESTORING):
+    if phase in GIVING_BACK:
         due = (timing.STOP_SEEN_WITHIN, DRAIN_SEEN_WITHIN)
         rungs = [s.since + wait for wait in due]
-        return [at for at in rungs if at > s.now] + [s.now + GIVING_BACK]
+        return [at for at in rungs if at > s.now] + [s.now + LADDER_STEP]
     if phase is Phase.HARVESTING and (until := opening.due(s)):
         ends = [until - timing.need_of(entry.spec, queue) for entry, queue in entries(s)]
         return [end + timedelta(milliseconds=1) for end in ends if end >= s.now]
@@ -104,8 +105,14 @@ def _rungs(s: Situation, phase: Phase) -> list[datetime]:
 
 
 def _decision(
-    s: Situation, row: Row, status: Status, checks: Checks, revisit: datetime
+    s: Situation,
+    row: Row,
+    statuses: tuple[Status | None, Status],
+    checks: Checks,
+    revisit: datetime,
 ) -> Decision:
+    """A decision; ``statuses``: the one that is stored, and the one that follows."""
+    stored, status = statuses
     status = replace(
         status,
         conditions=conditions(s, status, row.target),
@@ -117,8 +124,8 @@ def _decision(
     status = owed_by(after, actions)
     first = tuple(action for action in actions if isinstance(action, HoldRule))
     rest: tuple[Action, ...] = tuple(a for a in actions if not isinstance(a, HoldRule))
-    if status != s.object.status:
-        write = Remember(s.object.name, s.object.resource_version, s.object.status, status)
+    if status != stored:
+        write = Remember(s.object.name, s.object.resource_version, stored, status)
         rest = (write, *rest)
     return Decision(
         rule=s.object.name,

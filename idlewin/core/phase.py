@@ -99,6 +99,9 @@ TRANSITIONS = (
     *_rows(Phase.RESTORING, Phase.SERVING, Reason.HANDOVER_COMPLETE),
 )
 
+#: Phases in which what was lent is taken back.
+GIVING_BACK = frozenset({Phase.RECLAIMING, Phase.RESTORING})
+
 #: Phases in which serving is away, or on its way back.
 AWAY = frozenset(Phase) - {Phase.SERVING}
 

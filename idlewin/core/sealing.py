@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from idlewin.core.lint import must_wait
-from idlewin.core.phase import Phase
+from idlewin.core.phase import GIVING_BACK
 from idlewin.core.pool import Pod, Queue, Role, StopPolicy, Workload
 from idlewin.core.rule import OnReturn, QueueClass
 from idlewin.core.situation import Situation
@@ -30,7 +30,7 @@ def present(s: Situation) -> Iterator[tuple[WindowQueue, Queue]]:
         if queue is not None and queue.uid == entry.uid:
             found.add(queue.uid)
             yield entry, queue
-    if s.phase not in (Phase.RECLAIMING, Phase.RESTORING):
+    if s.phase not in GIVING_BACK:
         return
     specs = {spec.cluster_queue: spec for spec in s.rule.batch.queues} if s.rule else {}
     for queue in s.pool.queues:

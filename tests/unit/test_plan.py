@@ -28,6 +28,7 @@ from idlewin.core.reason import Reason
 from idlewin.core.rule import Mode, OnReturn
 from idlewin.core.status import Counters, Owed, OwedQueue, OwedWorkload
 from tests.builders import (
+    BUSY,
     HOUR,
     MINUTE,
     NOW,
@@ -403,3 +404,13 @@ def test_batch_on_the_cards_outside_a_window_is_an_alarm():
     decision = decide(a_situation(pool=a_pool(pods=(a_serving_pod(), a_batch_pod()))))
 
     assert any("no window is open" in alarm for alarm in decision.alarms)
+
+
+def test_the_end_of_a_contest_is_written_over_what_is_stored():
+    contested = a_status(contested_by="argocd", contested_since=NOW - HOUR)
+    situation = a_situation(status=contested, load=BUSY)
+
+    decision = decide(with_rule(situation, resume_at=NOW - MINUTE))
+
+    (write,) = [action for action in decision.actions if isinstance(action, Remember)]
+    assert (write.before.contested_by, write.status.contested_by) == ("argocd", "")
