@@ -98,7 +98,7 @@ def _causes(s: Situation, status: Status, phase: Phase) -> Iterator[Found]:
         yield ConditionType.INSIDE_KUEUE, True, "WebhooksCoverServing", text
     beside = sealing.batch_pods(s) if phase is Phase.SERVING and opening.may_act(s) else ()
     if beside and s.status.phase == phase:
-        names = ", ".join(f"{pod.namespace}/{pod.name}" for pod in beside)
+        names = ", ".join(str(pod) for pod in beside)
         text = f"{names} on the cards though no window is open; end it, or let it run out"
         yield ConditionType.BATCH_BESIDE, True, "BatchOnCards", text
     yield from _lost(s)
@@ -110,7 +110,7 @@ def _in_window(s: Situation, status: Status, phase: Phase) -> Iterator[Found]:
     window = status.window
     assert window is not None  # noqa: S101 - the caller has looked
     missing = [
-        f"{work.namespace}/{work.name}"
+        str(work)
         for entry, queue in sealing.entries(s)
         for work in sealing.lacking(entry, queue, window)
     ]
@@ -127,14 +127,14 @@ def _in_window(s: Situation, status: Status, phase: Phase) -> Iterator[Found]:
     if unseen:
         text = f"Kueue does not show {', '.join(unseen)} stopped; their LocalQueues are closed"
         yield ConditionType.SEAL_REFUSED, True, "KueueAway", text
-        left = [f"{w.namespace}/{w.name}" for w in sealing.admitted(s)]
+        left = [str(w) for w in sealing.admitted(s)]
         if left and s.now >= sealing.overdue_at(s, window):
             text = f"{', '.join(left)} stay admitted; nothing ends them until Kueue is back"
             yield ConditionType.WITHOUT_KUEUE, True, "KueueAway", text
     if phase is Phase.RESTORING:
         yield from _return(s, window)
     elif s.now >= sealing.overdue_at(s, window) and opening.to_restore(s):
-        held = ", ".join(f"{pod.namespace}/{pod.name}" for pod in sealing.batch_pods(s))
+        held = ", ".join(str(pod) for pod in sealing.batch_pods(s))
         text = (
             f"{held or 'batch'} keeps serving out past drainTimeout; look at it, or run "
             f"'idlewin give-back {s.object.name} --force'; the queues stay sealed"

@@ -80,4 +80,4 @@ def _batch_wish(action: BatchAction) -> str:
         case SetActive(namespace, name, active=active):
             return f"{'wake' if active else 'stop'} workload {namespace}/{name}"
         case EvictPod(pod, delete):
-            return f"{'delete' if delete else 'evict'} pod {pod.namespace}/{pod.name}"
+            return f"{'delete' if delete else 'evict'} pod {pod}"

@@ -100,7 +100,7 @@ def serving_raised(s: Situation) -> Checks:
         if (now := opening.same(s, t)) and now.replicas > 0 and (t.lowered or now.record)
     ]
     if s.status.phase == "Harvesting":
-        raised += [f"pod {p.namespace}/{p.name}" for p in s.pool.pods if p.role is Role.SERVING]
+        raised += [f"pod {p}" for p in s.pool.pods if p.role is Role.SERVING]
     return fact("raised", raised, ", ".join(raised) or "none")
 
 
@@ -170,10 +170,8 @@ def serving_gone(s: Situation) -> Checks:
         for t in opening.remembered(s)
         if (now := opening.same(s, t)) and now.replicas > 0
     ]
-    pods = [f"{p.namespace}/{p.name}" for p in s.pool.pods if p.role is Role.SERVING]
-    held = [
-        f"{p.namespace}/{p.name}" for p in s.pool.pods if p.on_cards and p.role is not Role.SERVING
-    ]
+    pods = [str(p) for p in s.pool.pods if p.role is Role.SERVING]
+    held = [str(pod) for pod in s.pool.others_on_cards()]
     open_ = [
         entry.spec.cluster_queue
         for entry in (s.window.queues if s.window else ())
@@ -193,7 +191,7 @@ def yield_overdue(s: Situation) -> Checks:
     if s.rule is None:
         return fact("yieldTimeout", holds=False)
     due = s.since + s.rule.window.yield_timeout
-    holders = _listed([f"{p.namespace}/{p.name}" for p in s.pool.pods])
+    holders = _listed([str(p) for p in s.pool.pods])
     return (Check("yieldTimeout", s.now >= due, f"held by {holders}", turns_at=due),)
 
 
@@ -204,8 +202,8 @@ def batch_gone(s: Situation) -> Checks:
     settled = {queue.name: sealing.settled_at(s, queue) for _, queue in sealing.entries(s)}
     unsealed = [name for name, at in settled.items() if at is None]
     last = max((at for at in settled.values() if at), default=s.now)
-    pods = [f"{p.namespace}/{p.name}" for p in sealing.batch_pods(s)]
-    work = [f"{w.namespace}/{w.name}" for w in sealing.admitted(s)]
+    pods = [str(p) for p in sealing.batch_pods(s)]
+    work = [str(w) for w in sealing.admitted(s)]
     # With Kueue dead nobody ends a workload whose pod is gone; it counts till drainTimeout.
     counts = bool(work) and not (s.now >= overdue and not pods)
     return (
@@ -233,7 +231,7 @@ def drain_overdue(s: Situation) -> Checks:
 def batch_seen(s: Situation) -> Checks:
     """Batch is on the cards though a target that opens the device node is due."""
     bare = [str(t.ref) for t in opening.to_restore(s) if t.claims == 0]
-    pods = [f"{p.namespace}/{p.name}" for p in sealing.batch_pods(s)]
+    pods = [str(p) for p in sealing.batch_pods(s)]
     return fact(
         "batch beside the device node", bare and pods and not s.forced, _listed(pods), "none"
     )
@@ -247,7 +245,7 @@ def handover_complete(s: Situation) -> Checks:
         for t in opening.remembered(s)
         if (now := opening.same(s, t)) and now.ready < now.replicas
     ]
-    pods = [f"{p.namespace}/{p.name}" for p in sealing.ours_still_there(s)]
+    pods = [str(p) for p in sealing.ours_still_there(s)]
     return (
         Check("targets to restore", not away, _listed(away), "none", Reason.SERVING_STARTING),
         Check("not ready", not starting, _listed(starting), "none", Reason.SERVING_STARTING),

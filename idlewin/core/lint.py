@@ -172,7 +172,7 @@ def _unbounded(spec: QueueClass, queue: Queue) -> Iterator[Refusal]:
             most = f" of at most {format_duration(limit)}" if limit else ", and no contract"
             yield Refusal(
                 Fault.BOUND_NOT_ENFORCED,
-                f"workload {work.namespace}/{work.name} in queue {queue.name} has no maximum "
+                f"workload {work} in queue {queue.name} has no maximum "
                 f"execution time{most}, so a returning user could "
                 "wait for ever; label its Job kueue.x-k8s.io/max-exec-time-seconds, or enforce "
                 "it by policy and annotate the queue idlewin.dev/max-runtime-enforced: 'true'",

@@ -14,7 +14,7 @@ from idlewin.core.decision import Check, Checks
 from idlewin.core.forecast import least_chance
 from idlewin.core.lint import CONSENT
 from idlewin.core.load import Level
-from idlewin.core.pool import MANAGER, Queue, Role, StopPolicy, Target, Workload
+from idlewin.core.pool import MANAGER, Queue, StopPolicy, Target, Workload
 from idlewin.core.reason import Reason
 from idlewin.core.rule import Mode, QueueClass, Rule
 from idlewin.core.situation import Situation
@@ -264,9 +264,7 @@ def _work(s: Situation) -> Checks:
 
 
 def _cards(s: Situation) -> Checks:
-    held = [
-        f"{p.namespace}/{p.name}" for p in s.pool.pods if p.on_cards and p.role is not Role.SERVING
-    ]
+    held = [str(pod) for pod in s.pool.others_on_cards()]
     owed = [f"{local.namespace}/{local.name}" for local in s.status.owed.local_queues]
     return (
         Check("local queues to reopen", not owed, ", ".join(owed) or "none", "none",

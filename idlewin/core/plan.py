@@ -225,7 +225,7 @@ def _pod_rung(s: Situation, entry: WindowQueue, queue: Queue) -> Iterator[Action
     """Pods, where Kueue does not act: of work that agreed, and of work past its agreed bound."""
     assert s.window is not None  # noqa: S101 - asked while giving back
     dead = refused(s, queue) or _unseen(s, queue)
-    work_of = {f"{work.namespace}/{work.name}": work for work in queue.workloads}
+    work_of = {str(work): work for work in queue.workloads}
     for pod in sealing.batch_pods(s):
         work = work_of.get(pod.owner)
         if work is None or pod.terminating:

@@ -106,6 +106,9 @@ class Pod:
     """Its node is gone or has not been ready for long: nothing runs there any more."""
     grace: timedelta = timedelta(seconds=30)
 
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
@@ -128,6 +131,9 @@ class Workload:
     admitted_at: datetime | None = None
     claims: int = 1
     """Cards that it wants."""
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,6 +198,10 @@ class Pool:
     def on_cards(self, role: Role) -> tuple[Pod, ...]:
         """The pods of a role that hold cards."""
         return tuple(pod for pod in self.pods if pod.role is role and pod.on_cards)
+
+    def others_on_cards(self) -> tuple[Pod, ...]:
+        """The pods that hold cards and are not serving's."""
+        return tuple(p for p in self.pods if p.on_cards and p.role is not Role.SERVING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -120,10 +120,7 @@ def ours_still_there(s: Situation) -> tuple[Pod, ...]:
     """Batch pods but those of a queue that a person has taken from us: they are that person's."""
     ours = {queue.uid for _, queue in present(s)}
     theirs = {
-        f"{work.namespace}/{work.name}"
-        for queue in s.pool.queues
-        if queue.uid not in ours
-        for work in queue.workloads
+        str(work) for queue in s.pool.queues if queue.uid not in ours for work in queue.workloads
     }
     return tuple(pod for pod in batch_pods(s) if pod.owner not in theirs)
 
