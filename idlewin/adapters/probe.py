@@ -87,8 +87,8 @@ class Probes:
                 del self._asked[key]
 
     def close(self) -> None:
-        """Send no more."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        """Send no more, and wait for the answer to what was sent (at most its time-out)."""
+        self._pool.shutdown(wait=True, cancel_futures=True)
 
     def _send(self, rule: str, probe: HttpProbe, asked: _Asked) -> None:
         answer = self._get(probe)

@@ -64,6 +64,7 @@ def answers():
     answers.held.set()
     answers.probes.close()
     answers.server.shutdown()
+    answers.server.server_close()
 
 
 def test_the_first_answer_is_unknown_and_the_rule_is_woken_when_it_is_there(answers):
