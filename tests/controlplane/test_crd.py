@@ -33,7 +33,7 @@ def conditions(plane):
     path = f"{CRDS}/{crd()['metadata']['name']}"
 
     def settled():
-        found = plane.api.get(path).get("status", {}).get("conditions", [])
+        found = plane.api.get(path).get("status", {}).get("conditions") or []
         statuses = {one["type"]: one["status"] for one in found}
         return statuses.get("Established") == "True" and statuses
 
