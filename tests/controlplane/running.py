@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
 from idlewin.adapters.journal import read_journal
 from tests.controlplane.deployed import Controller, Thing
 from tests.labs.kubelab.controlplane import ControlPlane
+from tests.labs.promlab.exporters import Exporter
+from tests.labs.promlab.prometheus import Prometheus
 
 Json = dict[str, Any]
 
@@ -34,6 +37,20 @@ def history_of(pools: Iterable[str], *, days: float = 2, busy_each_minutes: int 
     minutes = range(end - int(days * 1440), end + 1)
     busy = [(at, int(at % busy_each_minutes == 0 and at < end - 10)) for at in minutes]
     return openmetrics(dict.fromkeys(pools, busy))
+
+
+@contextmanager
+def scraped(
+    programs: Path, folder: Path, history: str, demand: Mapping[str, float]
+) -> Iterator[tuple[Exporter, Prometheus]]:
+    """A Prometheus that has a history, and the exporter that it scrapes: each pool's demand now."""
+    with Exporter() as exporter:
+        for pool, value in demand.items():
+            exporter.set("demand", value, pool=pool)
+        prometheus = Prometheus(programs, folder / "prometheus", {"live": exporter.port})
+        prometheus.backfill(history)
+        with prometheus:
+            yield exporter, prometheus
 
 
 class Running:

@@ -16,7 +16,7 @@ import pytest
 
 from tests.controlplane.deployed import deploy
 from tests.controlplane.recorder import Recorder
-from tests.controlplane.running import Running, history_of
+from tests.controlplane.running import Running, history_of, scraped
 from tests.controlplane.scene import Scene
 from tests.labs.kubelab.api import wait_for
 from tests.labs.kubelab.controlplane import ControlPlane
@@ -104,15 +104,13 @@ def watched(
     scene = Scene(plane=plane)
     things = deploy(plane)
     with (
-        Exporter() as exporter,
-        Prometheus(promlab_programs, folder / "prometheus", {"live": exporter.port}) as prometheus,
+        scraped(promlab_programs, folder, history_of([scene.name]), {scene.name: 0}) as (
+            exporter,
+            prometheus,
+        ),
         Front(prometheus.url) as front,
         Recorder(plane.api) as recorder,
     ):
-        prometheus.kill()
-        prometheus.backfill(history_of([scene.name]))
-        exporter.set("demand", 0, pool=scene.name)
-        prometheus.start()
         scene.set_up()
         scene.make_job("train")
         with Running(plane, things, folder / "controller", front.url) as running:

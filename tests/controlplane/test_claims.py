@@ -16,12 +16,10 @@ import pytest
 from idlewin.cli.app import main
 from tests.controlplane.deployed import deploy
 from tests.controlplane.recorder import Recorder
-from tests.controlplane.running import Running, history_of
+from tests.controlplane.running import Running, history_of, scraped
 from tests.controlplane.scene import Scene
 from tests.labs.kubelab.api import HOST, wait_for
 from tests.labs.kubelab.controlplane import ControlPlane
-from tests.labs.promlab.exporters import Exporter
-from tests.labs.promlab.prometheus import Prometheus
 
 pytestmark = pytest.mark.controlplane
 WAKE_UNTIL = "idlewin.dev/wake-until"
@@ -107,14 +105,12 @@ def called(
     scene = Scene(plane=plane)
     things = deploy(plane)
     with (
-        Exporter() as exporter,
-        Prometheus(promlab_programs, folder / "prometheus", {"live": exporter.port}) as prometheus,
+        scraped(promlab_programs, folder, history_of([scene.name]), {scene.name: 0}) as (
+            _,
+            prometheus,
+        ),
         Recorder(plane.api) as recorder,
     ):
-        prometheus.kill()
-        prometheus.backfill(history_of([scene.name]))
-        exporter.set("demand", 0, pool=scene.name)
-        prometheus.start()
         scene.set_up()
         scene.make_job("train")
         with Running(

@@ -17,13 +17,12 @@ import pytest
 
 from tests.controlplane.deployed import deploy
 from tests.controlplane.recorder import Recorder
-from tests.controlplane.running import Running, history_of
+from tests.controlplane.running import Running, history_of, scraped
 from tests.controlplane.scene import Scene
 from tests.labs.kubelab.api import wait_for
 from tests.labs.kubelab.controlplane import ControlPlane
 from tests.labs.kubelab.proxy import Moment, Proxy
 from tests.labs.promlab.exporters import Exporter
-from tests.labs.promlab.prometheus import Prometheus
 
 pytestmark = pytest.mark.controlplane
 LEAST = 8
@@ -69,15 +68,14 @@ def shooting(
     things = deploy(plane)
     scene.set_up(rule=False)
     with (
-        Exporter() as exporter,
-        Prometheus(promlab_programs, folder / "prometheus", {"live": exporter.port}) as prometheus,
+        scraped(promlab_programs, folder, history_of([scene.name]), {}) as (
+            exporter,
+            prometheus,
+        ),
         Proxy(plane) as proxy,
         Recorder(plane.api) as recorder,
         ThreadPoolExecutor(1) as kubelet,
     ):
-        prometheus.kill()
-        prometheus.backfill(history_of([scene.name]))
-        prometheus.start()
         account = plane.service_account_kubeconfig("idlewin-system", "idlewin")
         with Running(
             plane,

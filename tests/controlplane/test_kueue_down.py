@@ -17,13 +17,12 @@ import pytest
 
 from tests.controlplane.deployed import deploy
 from tests.controlplane.recorder import Recorder, Seen
-from tests.controlplane.running import Running, history_of
+from tests.controlplane.running import Running, history_of, scraped
 from tests.controlplane.scene import PODS, Scene
 from tests.controlplane.setting import RESUMABLE
 from tests.labs.kubelab.api import wait_for
 from tests.labs.kubelab.controlplane import GPU, ControlPlane
 from tests.labs.promlab.exporters import Exporter
-from tests.labs.promlab.prometheus import Prometheus
 
 pytestmark = pytest.mark.controlplane
 CASES = {
@@ -122,27 +121,26 @@ def story(
     plane: ControlPlane, promlab_programs: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Story]:
     folder, things = tmp_path_factory.mktemp("kueue"), deploy(plane)
-    with Exporter() as exporter:
-        scrape = {"live": exporter.port}
-        prometheus = Prometheus(promlab_programs, folder / "prometheus", scrape)
-        prometheus.backfill(history_of(CASES))
-        with (
+    with (
+        scraped(promlab_programs, folder, history_of(CASES), dict.fromkeys(CASES, 0)) as (
+            exporter,
             prometheus,
-            Recorder(plane.api) as recorder,
-            Running(plane, things, folder / "idlewin", prometheus.url) as running,
-        ):
-            story = Story(plane=plane, exporter=exporter, running=running, recorder=recorder)
-            for case, kind in CASES.items():
-                namespace = {"namespace": "default"} if case == "inside" else {}
-                scene = Scene(plane=plane, name=case, node=case, queues={case: kind}, **namespace)
-                story.scenes[case] = scene
-                scene.set_up(rule=False)
-                scene.make_job(f"{case}-1", contract=kind is RESUMABLE)
-            story.users(there=False)
-            for scene in story.scenes.values():
-                scene.make_rule()
-            the_story(story)
-            yield story
+        ),
+        Recorder(plane.api) as recorder,
+        Running(plane, things, folder / "idlewin", prometheus.url) as running,
+    ):
+        story = Story(plane=plane, exporter=exporter, running=running, recorder=recorder)
+        for case, kind in CASES.items():
+            namespace = {"namespace": "default"} if case == "inside" else {}
+            scene = Scene(plane=plane, name=case, node=case, queues={case: kind}, **namespace)
+            story.scenes[case] = scene
+            scene.set_up(rule=False)
+            scene.make_job(f"{case}-1", contract=kind is RESUMABLE)
+        story.users(there=False)
+        for scene in story.scenes.values():
+            scene.make_rule()
+        the_story(story)
+        yield story
 
 
 @pytest.mark.parametrize("case", ["contract", "done"])

@@ -15,13 +15,12 @@ from typing import Any
 import pytest
 
 from tests.controlplane.deployed import Thing, deploy
-from tests.controlplane.running import Running, history_of
+from tests.controlplane.running import Running, history_of, scraped
 from tests.controlplane.scene import Scene
 from tests.labs.kubelab.api import wait_for
 from tests.labs.kubelab.audit import WRITES, Entry
 from tests.labs.kubelab.controlplane import ControlPlane
 from tests.labs.promlab.exporters import Exporter
-from tests.labs.promlab.prometheus import Prometheus
 
 pytestmark = pytest.mark.controlplane
 #: A run that says "nothing was written" must be one in which at least so much could have been.
@@ -76,20 +75,16 @@ def pool(
 ) -> Iterator[Pool]:
     folder = tmp_path_factory.mktemp("quiet")
     scene, things = Scene(plane=plane), deploy(plane)
-    server = {"programs": promlab_programs, "folder": folder / "prometheus"}
-    with Exporter() as exporter:
-        prometheus = Prometheus(**server, scrape={"live": exporter.port})
-        prometheus.backfill(history_of([scene.name]))
-        with prometheus:
-            scene.set_up(mode="Observe")
-            scene.make_job("train")
-            yield Pool(
-                scene=scene,
-                exporter=exporter,
-                things=things,
-                prometheus=prometheus.url,
-                folder=folder,
-            )
+    with scraped(promlab_programs, folder, history_of([scene.name]), {}) as (exporter, prometheus):
+        scene.set_up(mode="Observe")
+        scene.make_job("train")
+        yield Pool(
+            scene=scene,
+            exporter=exporter,
+            things=things,
+            prometheus=prometheus.url,
+            folder=folder,
+        )
         scene.clear()
 
 

@@ -17,12 +17,11 @@ import pytest
 from idlewin.traces import load, sample
 from tests.controlplane.deployed import deploy
 from tests.controlplane.recorder import Recorder
-from tests.controlplane.running import Running, openmetrics
+from tests.controlplane.running import Running, openmetrics, scraped
 from tests.controlplane.scene import RECORD, Scene
 from tests.labs.kubelab.api import wait_for
 from tests.labs.kubelab.controlplane import GPU, ControlPlane
 from tests.labs.promlab.exporters import Exporter
-from tests.labs.promlab.prometheus import Prometheus
 
 pytestmark = pytest.mark.controlplane
 CARDS = 2
@@ -72,14 +71,12 @@ def lived(
     scene = Scene(plane=plane, cards=CARDS, targets={"qwen": CARDS}, ready_after="1s")
     things = deploy(plane)
     with (
-        Exporter() as exporter,
-        Prometheus(promlab_programs, folder / "prometheus", {"live": exporter.port}) as prometheus,
+        scraped(promlab_programs, folder, recorded_traffic(scene.name), {scene.name: 1}) as (
+            exporter,
+            prometheus,
+        ),
         Recorder(plane.api) as recorder,
     ):
-        prometheus.kill()
-        prometheus.backfill(recorded_traffic(scene.name))
-        exporter.set("demand", 1, pool=scene.name)
-        prometheus.start()
         scene.set_up(
             window={"maxPerDay": 8},
             forecast={"method": "seasonal", "budget": {"perWeek": 1, "share": None}},
