@@ -39,6 +39,8 @@ LOCAL_QUEUES = f"{KUEUE}/localqueues"
 WORKLOADS = f"{KUEUE}/workloads"
 _ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 _POD_OWNERS = frozenset(kind.pod_owner for kind in KINDS)
+#: The trouble of a kind whose first list is still on its way.
+NOT_LISTED = "not listed yet"
 
 
 class Watched:
@@ -100,7 +102,7 @@ class Watched:
     def trouble(self, *, synced_only: bool = False) -> tuple[str, ...]:
         """Kinds that the stores do not show as they are, each with the reason."""
         return tuple(
-            f"{one.path}: {one.trouble or 'not listed yet'}"
+            f"{one.path}: {one.trouble or NOT_LISTED}"
             for one in self._reflectors
             if not (one.synced.is_set() if synced_only else one.in_touch)
         )

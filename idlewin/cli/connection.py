@@ -111,18 +111,17 @@ def in_sight(kubernetes: KubernetesCluster) -> Iterator[None]:
 
 def _synced(kubernetes: KubernetesCluster) -> bool:
     """Whether all was listed in time; what fails twice in the same way is not waited for."""
+    from idlewin.adapters.watched import NOT_LISTED  # noqa: PLC0415 - half a second, as above
+
     before: set[str] = set()
     for _ in range(_SYNC // _STUCK):
         if kubernetes.wait_synced(_STUCK):
             return True
-        failing = {told for told in kubernetes.trouble() if not told.endswith(_PENDING)}
+        failing = {told for told in kubernetes.trouble() if not told.endswith(NOT_LISTED)}
         if failing & before:
             return False
         before = failing
     return False
-
-
-_PENDING = ": not listed yet"
 
 
 def in_short(trouble: Sequence[str]) -> str:

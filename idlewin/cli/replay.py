@@ -70,7 +70,8 @@ def replay(
             known = ", ".join((*METHODS, "oracle"))
             raise UsageError(f"--method {method!r} is not known; write one of {known}")
         chosen = replace(chosen, forecast=replace(chosen.forecast, method=method))
-    for folder in (pictures, json_out.parent if json_out else None):
+    drawn = pictures or (Path("out") if demo else None)
+    for folder in (drawn, json_out.parent if json_out else None):
         _writable(folder)
     cases = _cases(chosen, trace or traces.sample(), card, seed)
     console = Console()
@@ -81,8 +82,8 @@ def replay(
     console.print(_verdict(results))
     if json_out is not None:
         _write(json_out, json.dumps([as_dict(result) for result in results], indent=1) + "\n")
-    if pictures is not None or demo:
-        _draw(results, pictures or Path("out"), console)
+    if drawn is not None:
+        _draw(results, drawn, console)
 
 
 def _writable(folder: Path | None) -> None:
@@ -259,7 +260,6 @@ def _times(count: int) -> str:
 
 
 def _draw(results: Sequence[Result], folder: Path, console: Console) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
     for result in results:
         path = folder / f"replay-{result.case.card.replace('/', '-').replace('#', '-')}.png"
         days = Days(

@@ -41,6 +41,16 @@ class ConditionType(StrEnum):
     """A target is at zero and neither copy of what it was is left; it is not raised."""
 
 
+#: Conditions that need a person.
+ALARMS = frozenset(
+    {
+        ConditionType.CONTESTED,
+        ConditionType.WITHOUT_KUEUE,
+        ConditionType.RETURN_OVERDUE,
+        ConditionType.BATCH_BESIDE,
+        ConditionType.RECORD_LOST,
+    }
+)
 INSIDE_KUEUE = (
     "with Kueue down its pods could not be created; take the namespace out of Kueue's pod and "
     "workload webhooks (managedJobsNamespaceSelector)"

@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from idlewin.core import follow, opening, timing
-from idlewin.core.condition import conditions
+from idlewin.core.condition import ALARMS, conditions
 from idlewin.core.decision import Action, Check, Checks, Decision, HoldRule, Remember
 from idlewin.core.guard import GUARDS
 from idlewin.core.note import owed_by
@@ -142,9 +142,3 @@ def _decision(
             c.message for c in status.conditions if c.type in ALARMS and c.status == "True"
         ),
     )
-
-
-#: Conditions that need a person.
-ALARMS = frozenset(
-    {"Contested", "ReturnOverdue", "AdmittedWithoutKueue", "BatchBesideServing", "RecordLost"}
-)

@@ -54,7 +54,7 @@ class Chronicle:
         kept = self.decisions.setdefault(decision.rule, deque(maxlen=KEPT))
         kept.append((decision, tuple(outcomes)))
         stays = decision.reason if decision.after is Phase.SERVING else None
-        if self._stay.get(decision.rule, stays) is not stays or decision.rule not in self._stay:
+        if decision.rule not in self._stay or self._stay[decision.rule] is not stays:
             self._stay[decision.rule] = stays
             self.stays.append((decision.at, decision.rule, stays))
 

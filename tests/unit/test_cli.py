@@ -16,10 +16,10 @@ from idlewin.errors import Exit
 ROOT = Path(__file__).parents[2]
 
 
-def idlewin(*arguments):
+def idlewin(*arguments, cwd=ROOT):
     return subprocess.run(
         [sys.executable, "-m", "idlewin.cli.app", *map(str, arguments)],
-        cwd=ROOT,
+        cwd=cwd,
         capture_output=True,
         text=True,
         check=False,
@@ -134,3 +134,14 @@ def test_each_verb_and_each_exit_code_is_documented():
     assert [verb for verb in app.VERBS if f"| `{verb}" not in text] == []
     assert [code.value for code in Exit if f"| {code.value} |" not in text] == []
     assert [code.value for code in Exit if f" {code.value} " not in epilog] == []
+
+
+@pytest.mark.parametrize("named", [(), ("--pictures", "out")], ids=["default", "named"])
+def test_a_folder_for_pictures_that_cannot_be_made_is_told_before_the_work(tmp_path, named):
+    (tmp_path / "out").write_text("a file, not a folder")
+
+    done = idlewin("replay", "--demo", *named, cwd=tmp_path)
+
+    assert done.returncode == Exit.USAGE
+    assert done.stderr.startswith("error: out cannot be made")
+    assert not done.stdout
