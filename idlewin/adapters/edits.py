@@ -1,18 +1,20 @@
 """What a person asks for, written to rules and queues: claims, pause, resume, adoption.
 
-Every write carries the resourceVersion of what was read. Nothing is decided here, and nothing of
-a window is touched: that is the controller's.
+Nothing is decided here, and nothing of a window is touched: that is the controller's. What rests
+on what was read is written only while that still holds; a status that moves meanwhile, as those of
+rules and queues do all the time, is nobody's change.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from idlewin.adapters.api import Api, ApiError
+from idlewin.adapters.change import TRIES
 from idlewin.adapters.objects import rule_of, trim_rule
 from idlewin.adapters.queues import GROUP as KUEUE
 from idlewin.core.decision import Verdict
@@ -90,22 +92,22 @@ class Edits:
 
     def pause(self, rule: RuleObject) -> None:
         """Write ``paused: true``. Raises IdlewinError."""
-        self._patch_rule(rule, {"spec": {"paused": True}})
+        self._patch_rule(rule.name, {"spec": {"paused": True}})
 
     def resume(self, rule: RuleObject, now: datetime) -> None:
         """Write ``paused: false``, and the instant that ends a contest. Raises IdlewinError."""
         self._patch_rule(
-            rule,
+            rule.name,
             {
                 "metadata": {"annotations": {RESUME: format_instant(now)}},
                 "spec": {"paused": False},
             },
         )
 
-    def _patch_rule(self, rule: RuleObject, patch: Json) -> None:
-        meta = {"resourceVersion": rule.resource_version, **patch.get("metadata", {})}
-        with told(f"rule {rule.name}"):
-            self._api.merge(f"{RULES}/{rule.name}", {**patch, "metadata": meta})
+    def _patch_rule(self, name: str, patch: Json) -> None:
+        # Whatever the rule has come to meanwhile: what a person says of it holds.
+        with told(f"rule {name}"):
+            self._api.merge(f"{RULES}/{name}", patch)
 
     # -- queues
 
@@ -144,12 +146,21 @@ class Edits:
     def _patch_queue(
         self, queue: QueueSeen, annotations: Mapping[str, str | None], spec: Json
     ) -> None:
-        meta = {"resourceVersion": queue.resource_version, "annotations": dict(annotations)}
+        patch = {"spec": spec} if spec else {}
+        now = queue
         with told(f"ClusterQueue {queue.name}"):
-            self._api.merge(
-                f"{QUEUES}/{queue.name}",
-                {"metadata": meta, **({"spec": spec} if spec else {})},
-            )
+            for left in reversed(range(TRIES)):
+                meta = {"resourceVersion": now.resource_version, "annotations": dict(annotations)}
+                try:
+                    self._api.merge(f"{QUEUES}/{queue.name}", {"metadata": meta, **patch})
+                except ApiError as error:
+                    if not error.conflict or not left:
+                        raise
+                    now = self.queue(queue.name)
+                    if replace(now, resource_version=queue.resource_version) != queue:
+                        raise
+                else:
+                    return
 
 
 @contextmanager

@@ -10,7 +10,10 @@ from typing import Any
 import pytest
 import yaml
 
+from idlewin.adapters.api import connect
+from idlewin.adapters.edits import Edits
 from idlewin.cli.app import main
+from idlewin.errors import RefusedError
 from tests.labs.kubelab.api import wait_for
 from tests.labs.kubelab.controlplane import GPU, ControlPlane
 
@@ -44,11 +47,19 @@ def a_rule(name: str, queue: str, **spec: Any) -> dict[str, Any]:
     return {**kind, "metadata": {"name": name}, "spec": whole}
 
 
+def a_condition(kind: str) -> dict[str, str]:
+    at = "2026-03-01T00:00:00Z"
+    texts = {"reason": "Test", "message": "", "lastTransitionTime": at}
+    return {"type": kind, "status": "True", **texts}
+
+
 class Cluster:
     """The plane with the CRD, a queue for each test, and the command line before it."""
 
     def __init__(self, plane: ControlPlane, capsys: Any) -> None:
         self.api, self._kubeconfig, self._capsys = plane.api, plane.kubeconfig, capsys
+
+        self.edits = Edits(connect(plane.kubeconfig))
 
     def cli(self, *arguments: str) -> tuple[int, str, str]:
         with pytest.raises(SystemExit) as end:
@@ -157,6 +168,34 @@ def test_undoing_takes_our_marks_off_and_restores_only_if_asked(cluster: Cluster
     assert cluster.marks("kept") == cluster.marks("restored") == {}
     assert cluster.queue("kept")["spec"]["stopPolicy"] == "Hold"
     assert cluster.queue("restored")["spec"]["stopPolicy"] == "None"
+
+
+def test_a_write_of_kueue_or_the_controller_meanwhile_is_not_in_a_persons_way(
+    cluster: Cluster,
+) -> None:
+    cluster.add_queue("moving")
+    cluster.add_rule("moving", "moving")
+    queue, rule = cluster.edits.queue("moving"), cluster.edits.existing_rule("moving")
+    for path in (f"{KUEUE}/clusterqueues/moving/status", f"{RULES}/moving/status"):
+        conditions = [a_condition("Seen")]
+        cluster.api.patch(path, {"status": {"conditions": conditions}})
+
+    cluster.edits.adopt(queue, "moving")
+    cluster.edits.pause(rule)
+
+    assert cluster.marks("moving")["idlewin.dev/rule"] == "moving"
+    assert cluster.api.get(f"{RULES}/moving")["spec"]["paused"] is True
+
+
+def test_a_queue_that_a_person_changed_meanwhile_is_not_written(cluster: Cluster) -> None:
+    cluster.add_queue("raced")
+    queue = cluster.edits.queue("raced")
+    cluster.api.patch(f"{KUEUE}/clusterqueues/raced", {"spec": {"stopPolicy": "HoldAndDrain"}})
+
+    with pytest.raises(RefusedError, match="changed meanwhile"):
+        cluster.edits.adopt(queue, "raced")
+
+    assert cluster.marks("raced") == {}
 
 
 def test_a_queue_of_an_open_window_is_not_let_go(cluster: Cluster) -> None:
