@@ -17,7 +17,8 @@ from idlewin.sim.faults import Rates, Trouble
 from idlewin.sim.furnish import Server
 from idlewin.sim.people import People
 from idlewin.sim.world import Setup, World
-from tests.simulation.mishaps import AMBUSHES, EVENTS, stuck_serving
+from tests.simulation.machine_mishaps import stuck_serving
+from tests.simulation.mishaps import AMBUSHES, EVENTS
 from tests.simulation.scenery import DEMAND, NAME, RESUMABLE, SHORT, START, a_rule, seconds
 
 #: Hours of a world's life before its faults stop, and how short its days are.
