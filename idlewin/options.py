@@ -24,6 +24,8 @@ class Options:
     journal: Path | None = None
     lease: tuple[str, str] | None = None
     """Its namespace and name; None: no other controller runs."""
+    lease_duration: timedelta = timedelta(seconds=15)
+    """How long a dead leader is waited for."""
     instance: str = "idlewin"
     """This process among its replicas."""
     tick: timedelta = timedelta(seconds=15)

@@ -74,6 +74,10 @@ class Held(Part, Protocol):
         """Whether it is known lately whose it is."""
         ...
 
+    def subscribe(self, taken: Callable[[], object]) -> None:
+        """Call ``taken`` whenever it has become ours."""
+        ...
+
 
 class AloneLease:
     """Who may act, where nobody else runs."""
@@ -91,6 +95,9 @@ class AloneLease:
     def known(self) -> bool:
         """Always."""
         return True
+
+    def subscribe(self, _taken: Callable[[], object]) -> None:
+        """It is ours from the beginning."""
 
 
 class Stoppable:
@@ -145,6 +152,8 @@ class Service:
             if self._synced and not self._stopping.is_set():
                 log.info("all watches are synced; work begins")
                 parts.watching.subscribe(parts.wakeups.wake)
+                # What a dead leader left is not looked at only at the next tick.
+                parts.lease.subscribe(parts.wakeups.wake_all)
                 parts.wakeups.start()
                 self._stopping.wait()
         finally:

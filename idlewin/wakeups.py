@@ -172,6 +172,10 @@ class Wakeups:
         """Have a pool looked at soon; from any thread, as often as you like."""
         self.queue.put(name)
 
+    def wake_all(self) -> bool:
+        """Have every pool looked at soon; False: the rules could not be listed."""
+        return self._wake_those(lambda _name: True)
+
     def start(self) -> None:
         """Start the workers and the timers; every pool is looked at once."""
         self._threads = [
@@ -230,16 +234,19 @@ class Wakeups:
 
     def _tick(self) -> None:
         """Wake every pool that is due or was never looked at; a timer can be lost, this cannot."""
+        now = self._timer.now()
+        if self._wake_those(lambda name: name not in self._due or self._due[name] <= now):
+            self._ticked = self._timer.monotonic()
+
+    def _wake_those(self, wanted: Callable[[str], bool]) -> bool:
         try:
             names = list(self._names())
         except Exception:
             log.exception("the rules could not be listed; asked again at the next tick")
-            return
-        now = self._timer.now()
-        for name in names:
-            if name not in self._due or self._due[name] <= now:
-                self.wake(name)
-        self._ticked = self._timer.monotonic()
+            return False
+        for name in filter(wanted, names):
+            self.wake(name)
+        return True
 
     def _work(self) -> None:
         while (name := self.queue.take()) is not None:

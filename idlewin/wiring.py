@@ -101,7 +101,7 @@ def live(options: Options) -> Service:
     from idlewin.adapters.claims import Claims  # noqa: PLC0415
     from idlewin.adapters.edits import Edits  # noqa: PLC0415
     from idlewin.adapters.kubernetes import KubernetesCluster  # noqa: PLC0415
-    from idlewin.adapters.lease import KubernetesLease  # noqa: PLC0415
+    from idlewin.adapters.lease import KubernetesLease, Terms  # noqa: PLC0415
     from idlewin.adapters.probe import Probes, Probing  # noqa: PLC0415
     from idlewin.service import AloneLease  # noqa: PLC0415
 
@@ -112,7 +112,8 @@ def live(options: Options) -> Service:
     if options.lease:
         # Its own connections: renewing must not wait behind a slow write.
         own = connect(options.kubeconfig, options.context)
-        lease = KubernetesLease(own, clock, options.lease, options.instance)
+        terms = Terms.of(options.lease_duration)
+        lease = KubernetesLease(own, clock, options.lease, options.instance, terms)
     probes = Probes(clock.monotonic)
     world = _World(
         kubernetes=kubernetes,

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import logging
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from threading import Event, Thread
 from time import monotonic
-from typing import Any
+from typing import Any, Self
 
 from idlewin.adapters.api import Api, ApiError
 from idlewin.adapters.events import micro
@@ -32,9 +33,16 @@ class Terms:
     duration: timedelta = timedelta(seconds=15)
     """Others take it when it was not renewed for so long."""
     renew: timedelta = timedelta(seconds=5)
-    """How often it is renewed, or asked for."""
+    """How often the holder renews it."""
+    ask: timedelta = timedelta(seconds=2)
+    """How often others look: by so much later they may learn of the last renewal."""
     margin: timedelta = timedelta(seconds=3)
     """The holder stops believing in it so much earlier: what it began may still be on its way."""
+
+    @classmethod
+    def of(cls, duration: timedelta) -> Self:
+        """The usual proportions, for a Lease that holds so long."""
+        return cls(duration=duration, renew=duration / 3, ask=duration / 7.5, margin=duration / 5)
 
 
 class KubernetesLease:
@@ -56,8 +64,14 @@ class KubernetesLease:
         self._until = 0.0
         self._known_until = 0.0
         self._seen: tuple[str, float] = ("", 0.0)
+        self._free_at = 0.0
+        self._taken: Callable[[], object] = lambda: None
         self._stopping = Event()
         self._thread = Thread(target=self._run, name="lease", daemon=True)
+
+    def subscribe(self, taken: Callable[[], object]) -> None:
+        """Call ``taken`` whenever it has become ours."""
+        self._taken = taken
 
     def start(self) -> None:
         """Begin to ask for it."""
@@ -96,8 +110,18 @@ class KubernetesLease:
                 log.exception("the Lease was not understood")
             if self.held() is not was:
                 log.info("the Lease is %s", "ours" if not was else "lost")
-            pause = self._terms.renew.total_seconds()
-            self._stopping.wait(pause * random.uniform(0.9, 1.1))  # noqa: S311 - spreads the load
+                if not was:
+                    self._taken()
+            self._stopping.wait(self._pause())
+
+    def _pause(self) -> float:
+        """Seconds until it is renewed, or looked at again: at the latest when it may be free."""
+        spread = random.uniform(0.9, 1.1)  # noqa: S311 - spreads the load
+        if self.held():
+            return self._terms.renew.total_seconds() * spread
+        ask = self._terms.ask.total_seconds() * spread
+        left = self._free_at - monotonic()
+        return min(ask, left) if left > 0 else ask
 
     def renew(self) -> None:
         """Take it, or keep it, where it is free or ours. Raises ApiError."""
@@ -135,7 +159,8 @@ class KubernetesLease:
         if version != self._seen[0]:
             self._seen = (version, monotonic())
         term = spec.get("leaseDurationSeconds") or self._terms.duration.total_seconds()
-        return monotonic() - self._seen[1] >= term
+        self._free_at = self._seen[1] + term
+        return monotonic() >= self._free_at
 
     def _spec(self, before: Json) -> Json:
         now = micro(self._clock.now())

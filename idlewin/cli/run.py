@@ -14,7 +14,7 @@ import typer
 from idlewin.adapters.files import refuse_acting
 from idlewin.adapters.logs import LogFormat, set_up
 from idlewin.cli.connection import Context, Kubeconfig, Prometheus, PrometheusToken, a_url
-from idlewin.core.text import parse_duration
+from idlewin.core.text import format_duration, parse_duration
 from idlewin.errors import Exit, UsageError
 from idlewin.options import Options
 from idlewin.rulefile import read_files
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
     from idlewin.service import Service
 
-_POD = "This process"
+LEAST_TICK = timedelta(seconds=1)
+#: A Lease is kept in whole seconds, and a busy machine must be able to renew it in time.
+LEAST_LEASE = timedelta(seconds=3)
 
 
 _Rules = Annotated[
@@ -71,6 +73,14 @@ _Lease = Annotated[
         "namespace or idlewin-system.",
     ),
 ]
+_LeaseDuration = Annotated[
+    str,
+    typer.Option(
+        metavar="DURATION",
+        help="How long another controller waits for one that is dead. The Lease is renewed each "
+        "third of it.",
+    ),
+]
 _NoLease = Annotated[
     bool, typer.Option("--no-lease", help="No other controller runs: act without a Lease.")
 ]
@@ -89,6 +99,7 @@ def run(
     workers: _Workers = 4,
     journal: _Journal = None,
     lease: _Lease = "",
+    lease_duration: _LeaseDuration = "15s",
     no_lease: _NoLease = False,
     log_format: _LogFormat = LogFormat.TEXT,
     prometheus_token: PrometheusToken = "",
@@ -109,8 +120,9 @@ def run(
         token=_token(token_file),
         journal=journal,
         lease=None if no_lease else _lease(lease),
+        lease_duration=_at_least("--lease-duration", lease_duration, LEAST_LEASE),
         instance=f"{os.environ.get('POD_NAME') or socket.gethostname()}_{os.getpid()}",
-        tick=_tick(tick),
+        tick=_at_least("--tick", tick, LEAST_TICK),
         workers=workers,
     )
     if rules is not None and not dry:
@@ -160,11 +172,11 @@ def _lease(text: str) -> tuple[str, str]:
     return namespace, name
 
 
-def _tick(text: str) -> timedelta:
+def _at_least(option: str, text: str, least: timedelta) -> timedelta:
     try:
-        tick = parse_duration(text)
+        found = parse_duration(text)
     except ValueError as error:
-        raise UsageError(f"--tick: {error}") from None
-    if tick < timedelta(seconds=1):
-        raise UsageError(f"--tick {text} is too short; write 1s or more")
-    return tick
+        raise UsageError(f"{option}: {error}") from None
+    if found < least:
+        raise UsageError(f"{option} {text} is too short; write {format_duration(least)} or more")
+    return found

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -69,3 +71,18 @@ def test_a_holder_that_cannot_renew_stops_believing_before_another_may_take_it(
         time.sleep(0.05)
     assert second.held()
     assert lost_at is not None
+
+
+def test_a_lease_that_runs_out_is_taken_when_it_does_and_who_takes_it_is_told(api: Api) -> None:
+    place, told = ("idlewin-system", "dead"), threading.Event()
+    # It asks once an hour only: it is the end of the term that it wakes for.
+    patient = replace(SHORT, ask=timedelta(hours=1))
+    KubernetesLease(api, SystemClock(), place, "first", SHORT).renew()
+    second = KubernetesLease(api, SystemClock(), place, "second", patient)
+    second.subscribe(told.set)
+
+    second.start()
+
+    assert told.wait(30)
+    assert second.held()
+    second.stop()

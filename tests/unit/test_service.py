@@ -18,6 +18,7 @@ class Told:
     def __init__(self):
         self.order, self.synced, self.looked = [], Event(), Event()
         self.sight, self.lease_known = (), True
+        self.wake = {}
         self.leave = Event()
         self.leave.set()
 
@@ -37,8 +38,9 @@ class Told:
             def trouble(self):
                 return told.sight
 
-            def subscribe(self, _wake):
-                told.order.append("wake-ups are heard")
+            def subscribe(self, wake):
+                told.order.append(f"{name} wakes pools")
+                told.wake[name] = wake
 
             def held(self):
                 return True
@@ -111,7 +113,8 @@ def test_nothing_is_looked_at_before_all_is_synced_and_the_lease_goes_last_but_t
         "endpoint starts",
         "watching starts",
         "lease starts",
-        "wake-ups are heard",
+        "watching wakes pools",
+        "lease wakes pools",
         "b580 is looked at",
         "b580 is done",
         "lease ends",
@@ -119,6 +122,17 @@ def test_nothing_is_looked_at_before_all_is_synced_and_the_lease_goes_last_but_t
         "watching ends",
         "journal closes",
     ]
+
+
+def test_who_takes_the_lease_looks_at_every_pool_at_once(told, service):
+    running(service)
+    told.synced.set()
+    assert told.looked.wait(LIMIT)
+    told.looked.clear()
+
+    told.wake["lease"]()
+
+    assert told.looked.wait(LIMIT)
 
 
 def test_it_can_be_stopped_before_anything_is_synced(told, service):
