@@ -49,6 +49,7 @@ class Memory:
     ready_at: datetime | None = None
     written_at: datetime | None = None
     looked_at: datetime | None = None
+    down_since: dict[str, datetime] = field(default_factory=dict)
     running: int = 0
     harvested: timedelta = field(default_factory=timedelta)
 
@@ -172,6 +173,7 @@ class Observer:
         away = s.phase is not Phase.SERVING
         if not away:
             memory.batch_seen_at = memory.ready_at = None
+        _note_down(s, memory)
         pods = sealing.batch_pods(s)
         if away and memory.looked_at is not None:
             memory.harvested += memory.running * (s.now - memory.looked_at)
@@ -192,6 +194,7 @@ class Observer:
             batch_seen_at=memory.batch_seen_at,
             harvested=memory.harvested,
             serving_ready_at=memory.ready_at,
+            down_since=dict(memory.down_since),
         )
 
 
@@ -199,6 +202,13 @@ def _at_zero(spec: Rule, pool: Pool) -> frozenset[str]:
     """The targets that have no pod by anybody's will."""
     found = {str(serving.ref): pool.target(serving.ref) for serving in spec.serving}
     return frozenset(name for name, target in found.items() if not target or target.replicas == 0)
+
+
+def _note_down(s: Situation, memory: Memory) -> None:
+    """Since when a target has no ready pod, outside windows."""
+    found = [s.pool.target(serving.ref) for serving in s.rule.serving] if s.rule else []
+    down = {str(t.ref) for t in found if t and not t.ready and s.phase is Phase.SERVING}
+    memory.down_since = {name: memory.down_since.get(name, s.now) for name in sorted(down)}
 
 
 def _all_ready(s: Situation) -> bool:

@@ -71,6 +71,7 @@ def trim_pod(raw: Json, owners: Iterable[str]) -> Json | None:
         spec=trim_pod_spec(spec),
         status={
             "phase": status.get("phase", "Pending"),
+            "ready": holds(raw, "Ready"),
             "running": any(
                 "running" in (one.get("state") or {})
                 for one in status.get("containerStatuses") or ()
@@ -106,6 +107,8 @@ def pod_of(pod: Json, role: Role, owner: str, *, claimed: int, place: tuple[bool
         claims=claimed,
         on_cards=on_cards,
         running=pod["status"]["phase"] == "Running" or pod["status"]["running"],
+        ready=pod["status"]["ready"],
+        created_at=maybe_instant(meta.get("creationTimestamp")),
         terminating="deletionTimestamp" in meta,
         node_dead=dead,
         grace=timedelta(seconds=grace),

@@ -144,7 +144,7 @@ class Probing:
             # Before the pods are ready there is nobody to ask.
             if probe is None or not target.ready or self._probes.answer(scope.rule, probe):
                 return target
-            return replace(target, ready=0)
+            return replace(target, ready=0, answers=False)
 
         return replace(pool, targets=tuple(seen(target) for target in pool.targets))
 

@@ -7,13 +7,14 @@ from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
 
-from idlewin.core import opening, sealing, timing
+from idlewin.core import failure, opening, sealing, timing
 from idlewin.core.lint import CONSENT
 from idlewin.core.load import Level
 from idlewin.core.phase import AWAY, GIVING_BACK, Phase
 from idlewin.core.pool import MANAGER
 from idlewin.core.situation import Situation
 from idlewin.core.status import Condition, Status, Truth, Window
+from idlewin.core.text import format_instant
 
 
 class ConditionType(StrEnum):
@@ -35,6 +36,12 @@ class ConditionType(StrEnum):
     """A queue could not be stopped; its LocalQueues were, and pods that agreed are evicted."""
     RETURN_OVERDUE = "ReturnOverdue"
     """Batch keeps serving out past drainTimeout, or it is not back readyTimeout after that."""
+    NOTHING_ADMITTED = "NothingAdmitted"
+    """The window is open, work waits that fits, and none was let in for half of dryAfter."""
+    HANDOVER_FAILED = "HandoverFailed"
+    """Something went wrong in the last handover; the next one waits."""
+    SERVING_DOWN = "ServingDown"
+    """Outside a window a target that was up has fallen to zero, or has no ready pod for long."""
     BATCH_BESIDE = "BatchBesideServing"
     """No window is open, and batch holds a card."""
     RECORD_LOST = "RecordLost"
@@ -47,6 +54,9 @@ ALARMS = frozenset(
         ConditionType.CONTESTED,
         ConditionType.WITHOUT_KUEUE,
         ConditionType.RETURN_OVERDUE,
+        ConditionType.NOTHING_ADMITTED,
+        ConditionType.HANDOVER_FAILED,
+        ConditionType.SERVING_DOWN,
         ConditionType.BATCH_BESIDE,
         ConditionType.RECORD_LOST,
     }
@@ -112,8 +122,30 @@ def _causes(s: Situation, status: Status, phase: Phase) -> Iterator[Found]:
         text = f"{names} on the cards though no window is open; end it, or let it run out"
         yield ConditionType.BATCH_BESIDE, True, "BatchOnCards", text
     yield from _lost(s)
+    if phase is Phase.SERVING:
+        yield from _while_serving(s, status)
     if status.window and phase in AWAY:
         yield from _in_window(s, status, phase)
+
+
+def _while_serving(s: Situation, status: Status) -> Iterator[Found]:
+    if status.failure:
+        due = status.back_off_until
+        wait = f"the next handover waits until {format_instant(due)}" if due else ""
+        again = f"see that serving answers, then run 'idlewin resume {s.object.name}'"
+        text = f"{status.failure}; {again if status.unproven else wait}"
+        why = "ReturnUnproven" if status.unproven else "BackingOff"
+        yield ConditionType.HANDOVER_FAILED, True, why, text
+    fell = [name for name, told in failure.down(s).items() if s.now >= told]
+    if fell:
+        found = [now for now in s.pool.targets if str(now.ref) in fell]
+        zero = [f"{t.ref} (by {t.replicas_writer or 'somebody'})" for t in found if not t.replicas]
+        unready = [failure.of_target(t, t.replicas) for t in found if t.replicas]
+        text = (
+            f"outside a window: {'; '.join([*unready, *(f'{one} is at zero' for one in zero)])}; "
+            f"if that is meant, run 'idlewin resume {s.object.name}'"
+        )
+        yield ConditionType.SERVING_DOWN, True, "ScaledToZero" if zero else "NotReady", text
 
 
 def _in_window(s: Situation, status: Status, phase: Phase) -> Iterator[Found]:
@@ -127,6 +159,14 @@ def _in_window(s: Situation, status: Status, phase: Phase) -> Iterator[Found]:
     if missing:
         text = f"{', '.join(missing)} did not agree to be evicted, so the return waits for it"
         yield ConditionType.CONTRACT_MISSING, True, "NoContract", text
+    if phase is Phase.HARVESTING and s.rule and (waiting := failure.in_vain(s)):
+        seen = max(s.batch_seen_at or s.since, s.since)
+        if s.now >= seen + s.rule.batch.dry_after / 2:
+            text = (
+                f"{', '.join(str(work) for work in waiting)} waits in an open queue and is not "
+                "admitted; compare its requests with the queue's flavors and quota"
+            )
+            yield ConditionType.NOTHING_ADMITTED, True, "PendingOnly", text
     if phase not in GIVING_BACK or s.status.phase != phase:
         return
     unseen = [
@@ -153,17 +193,14 @@ def _in_window(s: Situation, status: Status, phase: Phase) -> Iterator[Found]:
 
 
 def _return(s: Situation, window: Window) -> Iterator[Found]:
-    since, due = window.restoring_since, opening.to_restore(s)
+    due = opening.to_restore(s)
     late = [
-        f"{now.ref} {now.ready}/{target.replicas if now in due else now.replicas}"
-        for target in window.targets
+        failure.of_target(now, target.replicas if now in due else now.replicas)
+        for target in failure.late(s, window)
         if (now := opening.same(s, target))
-        and (now.ready < now.replicas or now in due)
-        and since
-        and s.now >= since + target.ready_timeout
     ]
     if late:
-        text = f"{', '.join(late)} ready; look at its pods and events; the queues stay sealed"
+        text = f"{', '.join(late)}; look at its pods and events; the queues stay sealed"
         yield ConditionType.RETURN_OVERDUE, True, "NotReady", text
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from idlewin.core import follow, opening, timing
+from idlewin.core import failure, follow, opening, timing
 from idlewin.core.condition import ALARMS, conditions
 from idlewin.core.decision import Action, Check, Checks, Decision, HoldRule, Remember
 from idlewin.core.guard import GUARDS
@@ -32,7 +32,8 @@ LADDER_STEP = timedelta(seconds=5)
 def decide(s: Situation) -> Decision:
     """What to do now, and why; "nothing" has a reason too."""
     stored = s.object.status
-    s = replace(s, object=replace(s.object, status=follow.resumed(s))) if stored else s
+    if stored:
+        s = replace(s, object=replace(s.object, status=follow.taken_in(s)))
     phase = s.phase
     if phase is None:
         return _move(s, Row(Phase.HARVESTING, Phase.RECLAIMING, Reason.UNKNOWN_PHASE), (), stored)
@@ -56,6 +57,8 @@ def _stay(s: Situation, phase: Phase, checks: Checks, stored: Status | None) -> 
     if reason is not Reason.REHEARSAL_DUE:
         status = replace(status, reason=reason.value, message=reason.meaning)
     status = _contest(s, phase, status)
+    if phase is Phase.RESTORING:
+        status = failure.marked(s, status)
     if phase is Phase.HARVESTING and (due := opening.due(s)):
         status = _moved_until(status, due)
     turns = [c.turns_at for c in checks if c.turns_at and c.turns_at > s.now]
@@ -93,7 +96,9 @@ def _moved_until(status: Status, due: datetime) -> Status:
 
 
 def _rungs(s: Situation, phase: Phase) -> list[datetime]:
-    """Instants at which a plan changes by time alone: the ladder's rungs, the end of a fit."""
+    """Instants at which a plan or an alarm changes by time alone."""
+    if phase is Phase.SERVING:
+        return [at for at in failure.down(s).values() if at > s.now]
     if phase in GIVING_BACK:
         due = (timing.STOP_SEEN_WITHIN, DRAIN_SEEN_WITHIN)
         rungs = [s.since + wait for wait in due]

@@ -145,7 +145,7 @@ class SetActive:
 
 @dataclass(frozen=True, slots=True)
 class EvictPod:
-    """Evict a batch pod; delete it where eviction is refused."""
+    """Evict a batch pod; delete it where eviction is refused, or where it is a pod of serving."""
 
     pod: Pod
     delete: bool = False

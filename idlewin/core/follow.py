@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from idlewin.core import opening, timing
+from idlewin.core import failure, opening, timing
 from idlewin.core.load import Level
 from idlewin.core.phase import Phase, Row
 from idlewin.core.pool import Queue, Target
@@ -46,7 +46,7 @@ def moved(s: Situation, row: Row) -> Status:
             return _given_back(s, status, row.reason)
         case Phase.RECLAIMING, Phase.RESTORING:
             since = s.window.restoring_since if s.window else None
-            return _in_window(status, restoring_since=since or s.now)
+            return _in_window(_failing(s, status, row.reason), restoring_since=since or s.now)
         case Phase.RESTORING, Phase.SERVING:
             return _closed(s, status)
         case _:
@@ -116,6 +116,7 @@ def _remember(s: Situation, rule: Rule) -> tuple[Remembered, ...]:
             replicas=target.replicas,
             claims=target.claims,
             ready_timeout=serving.ready_timeout,
+            on_overdue=serving.on_overdue,
         )
         for serving in rule.serving
         if (target := s.pool.target(serving.ref)) is not None
@@ -169,16 +170,19 @@ def _unknown_class(queue: Queue, spec: QueueClass | None) -> WindowQueue:
 
 def _given_back(s: Situation, status: Status, reason: Reason) -> Status:
     counters = replace(status.counters, returns=status.counters.returns + 1)
-    off = status.back_off_until
-    if reason is Reason.YIELD_OVERDUE:
-        counters = replace(counters, failures=counters.failures + 1)
-        off = s.now + timing.back_off(counters.failures)
     if reason is Reason.SERVING_RAISED:
         counters = replace(counters, corrections=counters.corrections + 1)
-    status = replace(status, counters=counters, back_off_until=off, until=None)
+    status = _failing(s, replace(status, counters=counters, until=None), reason)
     if counters.corrections >= CORRECTIONS and reason is Reason.SERVING_RAISED:
         status = replace(status, contested_by=_raiser(s), contested_since=s.now)
     return _in_window(status, give_back=reason.value, give_back_epoch=status.epoch)
+
+
+def _failing(s: Situation, status: Status, reason: Reason) -> Status:
+    """The first thing that went wrong in a handover is what is told of it."""
+    told = failure.of_move(s, reason)
+    known = status.window.failure if status.window else ""
+    return _in_window(status, failure=told) if told and not known else status
 
 
 def _raiser(s: Situation) -> str:
@@ -196,22 +200,29 @@ def _closed(s: Situation, status: Status) -> Status:
     began = window.give_back
     late = began in LATE or s.load.level is Level.BUSY
     counters = status.counters
-    good = began not in {Reason.YIELD_OVERDUE, Reason.SERVING_RAISED, Reason.OPEN_WITH_BATCH}
+    failed = failure.of_return(window) or window.failure
+    # What others did says nothing of the next handover, and does not clear what went wrong before.
+    good = not failed and began not in {Reason.SERVING_RAISED, Reason.OPEN_WITH_BATCH}
     harvested = counters.harvested_card_seconds + int(s.harvested.total_seconds())
     counters = replace(
         counters,
         late_returns=counters.late_returns + int(late and bool(window.targets)),
         corrections=0 if good else counters.corrections,
-        failures=0 if good else counters.failures,
+        failures=0 if good else counters.failures + bool(failed),
         harvested_card_seconds=harvested,
     )
+    status = replace(
+        status, window=None, until=None, counters=counters, lead_times=_measured(s, window)
+    )
+    if good:
+        return replace(status, back_off_until=None, failure="", unproven=False)
+    if not failed:
+        return status
     return replace(
         status,
-        window=None,
-        until=None,
-        counters=counters,
-        back_off_until=status.back_off_until if not good else None,
-        lead_times=_measured(s, window),
+        back_off_until=s.now + timing.back_off(counters.failures),
+        failure=failed,
+        unproven=failure.unproven(s, window),
     )
 
 
@@ -229,18 +240,41 @@ def _measured(s: Situation, window: Window) -> tuple[LeadTimes, ...]:
     return tuple(leads[name] for name in sorted(leads))
 
 
-def resumed(s: Situation) -> Status:
-    """The status after ``idlewin resume``: nobody is contested, nothing backs off."""
-    status = s.status
+def taken_in(s: Situation) -> Status:
+    """The status that knows what people said, and which targets are up."""
+    return _seen(s, _resumed(s)) if s.phase is Phase.SERVING else _resumed(s)
+
+
+def _resumed(s: Situation) -> Status:
+    """The status after ``idlewin resume``: nobody is contested, nothing backs off or is told."""
+    status, said = s.status, s.object.resume_at
     since = status.contested_since or status.since
-    if not status.contested_by or s.object.resume_at is None or since is None:
+    if said is None or since is None or said < since:
         return status
-    if s.object.resume_at < since:
+    if not (status.contested_by or status.failure or status.counters.failures):
         return status
     return replace(
         status,
         contested_by="",
         contested_since=None,
         back_off_until=None,
+        failure="",
+        unproven=False,
         counters=replace(status.counters, corrections=0, failures=0),
     )
+
+
+def _seen(s: Situation, status: Status) -> Status:
+    """The status that knows which targets were up, so that a fall is told after a restart too.
+
+    What a person has seen down, and said resume to, is meant to be down.
+    """
+    said = s.object.resume_at
+    names = []
+    for serving in s.rule.serving if s.rule else ():
+        now, name = s.pool.target(serving.ref), str(serving.ref)
+        fell = s.down_since.get(name)
+        known = name in status.seen_up and not (said and fell and said >= fell)
+        if now and (now.ready > 0 or known):
+            names.append(name)
+    return replace(status, seen_up=tuple(names)) if s.rule else status

@@ -131,7 +131,9 @@ def window_max(s: Situation) -> Checks:
     """window.max, less the time that the return takes, is reached."""
     if s.window is None or s.rule is None:
         return fact("window.max", holds=False)
-    due = s.window.opened_at + s.rule.window.max - timing.before_return(s, s.rule)
+    due = sealing.useful_until(
+        s, s.window.opened_at + s.rule.window.max - timing.before_return(s, s.rule)
+    )
     limit = format_duration(s.rule.window.max)
     return (
         Check("window.max", s.now >= due, f"give back {format_instant(due)}", limit, turns_at=due),
@@ -147,6 +149,7 @@ def reclaim_reached(s: Situation) -> Checks:
     due = opening.due(s)
     if due is None:
         return fact("reclaim at", holds=False, observed="no forecast")
+    due = sealing.useful_until(s, due)
     return (Check("reclaim at", s.now >= due, format_instant(due), turns_at=due),)
 
 

@@ -198,7 +198,8 @@ def _idleness(s: Situation, rule: Rule) -> Checks:
     unready = [
         f"{target.ref} {target.ready}/{target.replicas}"
         for target in (s.pool.target(serving.ref) for serving in rule.serving)
-        if target and target.ready < target.replicas
+        # One that was up and has fallen is looked at by somebody before its cards are lent.
+        if target and target.ready < max(target.replicas, str(target.ref) in s.status.seen_up)
     ]
     known = s.load.level is not Level.UNKNOWN
     idle = s.load.level is Level.IDLE
@@ -224,6 +225,8 @@ def _pace(s: Situation, rule: Rule) -> Checks:
     return (
         Check("with serving since", s.now >= stay, format_instant(s.since),
               f"for {format_duration(rule.window.min_serving)}", Reason.MIN_SERVING, stay),
+        Check("last return", not s.status.unproven, s.status.failure or "in time", "in time",
+              Reason.RETURN_UNPROVEN),
         Check("back-off until", off is None or s.now >= off, format_instant(off) if off else "none",
               "", Reason.BACKING_OFF, off),
         Check("windows today", opened < rule.window.max_per_day, str(opened),

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 
-from idlewin.core import opening, sealing, timing
+from idlewin.core import failure, opening, sealing, timing
 from idlewin.core.decision import (
     Action,
     EvictPod,
@@ -87,6 +87,8 @@ def _restore(s: Situation) -> Iterator[Action]:
                 )
         elif now.record is not None:
             yield ForgetRecord(target.ref, target.uid, s.object.name)
+    for pod in failure.to_restart(s, s.window) if s.window else ():
+        yield EvictPod(pod, delete=True)
 
 
 # -- queues

@@ -62,6 +62,8 @@ class Target:
     """What its owner or we want of it; an absent spec.replicas is 1."""
     ready: int
     """Pods that are ready, and answer the probe where the rule has one."""
+    answers: bool = True
+    """False: its pods are ready, and the probe has no good answer."""
     claims: int = 0
     """Cards that one replica claims from the scheduler; 0: it opens the device node."""
     record: Record | None = None
@@ -101,6 +103,8 @@ class Pod:
     on_cards: bool = True
     """It is on a node of the pool, and claims a card or opens the device node."""
     running: bool = True
+    ready: bool = True
+    created_at: datetime | None = None
     terminating: bool = False
     node_dead: bool = False
     """Its node is gone or has not been ready for long: nothing runs there any more."""

@@ -57,6 +57,10 @@ class Reason(StrEnum):
         "A target is still starting, or not ready; idle is judged only of ready serving.",
     )
     MIN_SERVING = "MinServing", "Serving has been back for less than minServing."
+    RETURN_UNPROVEN = (
+        "ReturnUnproven",
+        "Serving came back late and nobody has seen it answer; ``idlewin resume`` goes on.",
+    )
     BACKING_OFF = "BackingOff", "The last handover failed; the next is tried later."
     HANDOVERS_SPENT = "HandoversSpent", "maxPerDay windows were opened today."
     CALENDAR_CLOSED = "CalendarClosed", "The calendar allows no window now."

@@ -15,7 +15,7 @@ from idlewin.core.pool import Pod, Queue, Role, StopPolicy, Workload
 from idlewin.core.rule import OnReturn, QueueClass
 from idlewin.core.situation import Situation
 from idlewin.core.status import Window, WindowQueue
-from idlewin.core.timing import SETTLE, last_bound
+from idlewin.core.timing import SETTLE, last_bound, may_open, need_of
 
 
 def present(s: Situation) -> Iterator[tuple[WindowQueue, Queue]]:
@@ -123,6 +123,21 @@ def ours_still_there(s: Situation) -> tuple[Pod, ...]:
         str(work) for queue in s.pool.queues if queue.uid not in ours for work in queue.workloads
     }
     return tuple(pod for pod in batch_pods(s) if pod.owner not in theirs)
+
+
+def useful_until(s: Situation, until: datetime) -> datetime:
+    """When cards that are to be free by an instant are of no use to batch any more.
+
+    Work that runs uses them to the end; where none runs, the last start that still fits counts.
+    """
+    if batch_pods(s) or admitted(s):
+        return until
+    ends = [
+        until - need_of(entry.spec, queue)
+        for entry, queue in entries(s)
+        if may_open(entry, queue, until, s.now)
+    ]
+    return max(ends, default=min(until, s.now))
 
 
 def admitted(s: Situation) -> tuple[Workload, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -44,6 +45,8 @@ class Situation:
     """Writes of this cycle that did not get through; the next rung of the ladder reads them."""
     serving_ready_at: datetime | None = None
     """When serving was first seen ready again, in this return."""
+    down_since: Mapping[str, datetime] = field(default_factory=dict)
+    """Targets that have no ready pod outside a window, and since when, as far as was looked."""
     forced: bool = False
     """A person said so: drain_overdue holds without a claim on the cards."""
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from idlewin.core.phase import Phase
 from idlewin.core.rule import OnReturn, QueueClass
-from idlewin.core.target import Ref
+from idlewin.core.target import OnOverdue, Ref
 from idlewin.core.text import SCHEMA, Duration, camel
 
 #: Raised when a status could not be understood by the version before.
@@ -36,10 +36,13 @@ class Remembered:
     claims: int = 0
     """Cards that one replica claims from the scheduler; 0: it opens the device node."""
     ready_timeout: Duration = timedelta(minutes=15)
+    on_overdue: OnOverdue = OnOverdue.ALARM
     lowered: bool = False
     """Our patch to zero was accepted."""
     restored: bool = False
     """Written back, or found to be its owner's; never written again in this window."""
+    overdue: bool = False
+    """It was not back readyTimeout after serving was first brought back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +83,8 @@ class Window:
     """The epoch at which giving back began: what each queue must carry, as the fence."""
     restoring_since: datetime | None = None
     """When serving was first brought back; start-up times are measured from here."""
+    failure: str = ""
+    """What went wrong in this handover on the way; empty: nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,6 +207,12 @@ class Status:
     contested_since: datetime | None = None
     back_off_until: datetime | None = None
     """No window is opened before."""
+    failure: str = ""
+    """What went wrong in the last handover; empty: nothing."""
+    unproven: bool = False
+    """Serving came back late and nobody has seen it answer: no window until ``idlewin resume``."""
+    seen_up: tuple[str, ...] = ()
+    """Targets that were ready outside a window: one of these that falls to zero is an alarm."""
     counters: Counters = field(default_factory=Counters)
     lead_times: tuple[LeadTimes, ...] = ()
     conditions: tuple[Condition, ...] = ()

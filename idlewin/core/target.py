@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import timedelta
+from enum import StrEnum
 from typing import Any, ClassVar, Literal
 
 from idlewin.core.text import SCHEMA, Duration, format_duration
@@ -92,6 +93,13 @@ class Probe:
     """Asked by HTTP GET."""
 
 
+class OnOverdue(StrEnum):
+    """What is done about a return that is not ready within readyTimeout, beside the alarm."""
+
+    ALARM = "Alarm"
+    RESTART = "Restart"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Serving:
     """A target: one workload that serves users on the cards outside windows."""
@@ -111,7 +119,11 @@ class Serving:
     lead_time: Literal["Auto"] | Duration = "Auto"
     """How long a return takes. Auto: a high quantile of the start-ups that were measured."""
     ready_timeout: Duration = timedelta(minutes=15)
-    """A return that takes longer raises an alarm."""
+    """A return that takes longer raises an alarm, and no window is opened after it until its probe
+    has answered, or, without a probe, until ``idlewin resume``."""
+    on_overdue: OnOverdue = OnOverdue.ALARM
+    """What is done then, beside the alarm. Restart: its pods that are not ready, or do not answer
+    the probe, are deleted once, so that others take their place."""
     probe: Probe | None = None
     """Ready means that this answers."""
 

@@ -155,6 +155,8 @@ class SimPod(Stored):
     started_at: datetime | None = None
     stuck: bool = False
     """Its kubelet does not let it go."""
+    mute: bool = False
+    """Its server never gets ready."""
 
 
 @dataclass(slots=True)

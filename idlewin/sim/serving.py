@@ -74,11 +74,17 @@ class Serving:
             self._timeline.after(seconds, lambda: self._ready(pod))
 
     def _ready(self, pod: SimPod) -> None:
-        if pod.uid in self._objects.pods and not pod.terminating:
+        if pod.uid in self._objects.pods and not pod.terminating and not pod.mute:
             pod.ready = True
             self._objects.touch(pod)
             if isinstance(pod.owner, Deployment):
                 self._objects.touch(pod.owner)
+
+    def speak(self, pod: SimPod) -> None:
+        """A server that was mute gets ready after all."""
+        pod.mute = False
+        if pod.started_at is not None:
+            self._ready(pod)
 
     def _gone(self, pod: SimPod) -> None:
         if isinstance(pod.owner, Deployment):

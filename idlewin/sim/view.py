@@ -134,6 +134,8 @@ def _pod(pod: SimPod, targets: list[Deployment], nodes: list[SimNode]) -> Pod:
         claims=pod.claims,
         on_cards=pod.node in nodes,
         running=pod.running,
+        ready=pod.ready,
+        created_at=pod.created_at,
         terminating=pod.terminating,
         node_dead=pod.node is not None and pod.node.dead,
         grace=pod.grace,

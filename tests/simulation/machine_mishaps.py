@@ -82,13 +82,22 @@ def stuck_serving(story: Story) -> None:
             story.later(20, 900, lambda uid=pod.uid: story.let_go(uid))
 
 
+def mute_serving(story: Story) -> None:
+    """Servers that were just started do not get ready for long, unless they are made anew."""
+    world = story.world
+    for pod in list(world.objects.pods.values()):
+        if isinstance(pod.owner, Deployment) and not pod.ready:
+            pod.mute = True
+            story.later(30, 900, lambda pod=pod: world.serving.speak(pod))
+
+
 EVENTS = (kueue_down, blind, lag, crash, card_gone, node_dies, stuck_pod, refuse)
 #: Each of these is a reason to give back, or a way to lose what giving back needs.
 _BACK = (*(card_gone, blind) * 3, blind, blind, lag, crash, kueue_down)
 AMBUSHES = {
     Phase.SERVING: (crash,),
     Phase.YIELDING: (*_BACK, stuck_serving, stuck_serving, stuck_serving, refuse),
-    Phase.HARVESTING: (*_BACK, node_dies),
+    Phase.HARVESTING: (*_BACK, node_dies, card_gone, card_gone),
     Phase.RECLAIMING: (*(stuck_batch,) * 3, kueue_down, node_dies, crash, refuse),
-    Phase.RESTORING: (kueue_down, crash),
+    Phase.RESTORING: (kueue_down, crash, mute_serving),
 }

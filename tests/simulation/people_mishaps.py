@@ -219,11 +219,15 @@ def unadopt(story: Story) -> None:
     story.later(10, 600, lambda: story.people.adopt(queue, story.name))
 
 
+def resume(story: Story) -> None:
+    story.people.resume(story.name)
+
+
 EVENTS = (
     *(users_come, claim, pause, observe, break_rule, edit_batch, edit_window, delete_rule),
     *(lose_status, lose_record, raise_serving, rival, rival_opens, rival_reopens),
     *(delete_target, recreate_target, restart_server, open_queue, open_while_observing),
-    *(close_queue, close_local_queue, delete_queue, unadopt),
+    *(close_queue, close_local_queue, delete_queue, unadopt, resume),
 )
 #: Each of these is a reason to give back, or a way to lose what giving back needs.
 _BACK = (
@@ -236,6 +240,7 @@ AMBUSHES = {
     Phase.SERVING: (
         *(open_while_observing, open_queue) * 2,
         *(close_queue, lose_status, users_come),
+        *(resume,) * 6,
     ),
     Phase.YIELDING: (*_BACK, restart_server),
     Phase.HARVESTING: (

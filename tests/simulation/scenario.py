@@ -9,7 +9,7 @@ from random import Random
 
 from idlewin.core.phase import Phase
 from idlewin.core.rule import Batch, Contract, OnReturn, QueueClass, Rule, WindowPolicy
-from idlewin.core.target import Ref, Serving
+from idlewin.core.target import HttpProbe, OnOverdue, Probe, Ref, Serving
 from idlewin.sim.backlog import JobKind
 from idlewin.sim.chronicle import Change
 from idlewin.sim.demand import day_rhythm
@@ -81,6 +81,9 @@ def draw(seed: int) -> Cast:
 
 def _rule(random: Random, refs: list[Ref], count: int) -> Rule:
     lead = random.choice(("Auto", seconds(60), seconds(10)))
+    # In a simulated cluster ready is ready: the probe only says that somebody has looked.
+    probe = random.choice((None, Probe(http=HttpProbe(url="http://qwen/health"))))
+    overdue = random.choice(list(OnOverdue))
     serving = tuple(
         Serving(
             api_version=ref.api_version,
@@ -90,6 +93,8 @@ def _rule(random: Random, refs: list[Ref], count: int) -> Rule:
             demand=DEMAND,
             lead_time=lead,  # type: ignore[arg-type]
             ready_timeout=timedelta(minutes=3),
+            probe=probe,
+            on_overdue=overdue,
         )
         for ref in refs
     )
@@ -200,6 +205,8 @@ class Story:
         self.people.cards(self.name, rule.cards.count)
         for pod in list(world.objects.pods.values()):
             self.let_go(pod.uid)
+            if pod.mute:
+                world.serving.speak(pod)
         if world.controller is None:
             world.start_controller()
 
