@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from idlewin.core.condition import alarming
 from idlewin.core.decide import decide
 from idlewin.core.decision import (
     Action,
@@ -82,7 +83,8 @@ class Controller:
             situation, decision = self._second_look(situation, decision)
         decision, outcomes = self._act(situation, decision)
         self._ports.journal.append(decision, outcomes)
-        if decision.changes_phase and not _undone(outcomes, Remember):
+        alarmed = _wrote(outcomes) and alarming(decision.status) - alarming(situation.status)
+        if (decision.changes_phase or alarmed) and not _undone(outcomes, Remember):
             self._cluster.announce(decision)
         return replace(decision, revisit_at=self._revisit(situation, decision, outcomes))
 
@@ -206,6 +208,10 @@ def _looks_again(decision: Decision) -> bool:
     if decision.changes_phase and decision.after is not Phase.RECLAIMING:
         return True
     return any(gives(action) or isinstance(action, ScaleBack) for action in decision.actions)
+
+
+def _wrote(outcomes: tuple[Outcome, ...]) -> bool:
+    return any(isinstance(outcome.action, Remember) for outcome in outcomes)
 
 
 def _undone(outcomes: tuple[Outcome, ...] | list[Outcome], kind: type) -> bool:

@@ -230,4 +230,4 @@ def gone(**changes):
 def away(phase, **changes):
     """Away from serving for a minute only, so that nothing is overdue."""
     status = replace(a_status(phase), since=NOW - MINUTE)
-    return a_situation(phase, status=status, **changes)
+    return a_situation(phase, **{"status": status, **changes})

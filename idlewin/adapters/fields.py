@@ -6,6 +6,8 @@ serving/.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -96,6 +98,11 @@ def last_writer(raw: Json, *path: str) -> tuple[str, str]:
             # Owners of one value, by apply: the last to come counts.
             best = max(best, (entry.get("time", ""), entry.get("manager", "")))
     return best[1], best[0]
+
+
+def digest(part: Json) -> str:
+    """A short text that is another one when the part is."""
+    return hashlib.sha256(json.dumps(part, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def selects(selector: Mapping[str, Any] | None, labels: Mapping[str, str]) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 
 from idlewin.adapters.api import Api, ApiError
-from idlewin.adapters.events import PATH as EVENTS, event_of
+from idlewin.adapters.events import events_of, path_of
 from idlewin.adapters.look import Look, refresh
 from idlewin.adapters.objects import rule_of
 from idlewin.adapters.reflector import Counts, Timing
@@ -117,13 +117,14 @@ class KubernetesCluster:
         return "; ".join(one.message for one in outcomes if one.verdict is not Verdict.DONE)
 
     def announce(self, decision: Decision) -> None:
-        """Tell a change of phase as a Kubernetes Event, as well as may be."""
+        """Tell a change of phase, or an alarm, as Kubernetes Events, as well as may be."""
         stored = self._stores.rules.get("", decision.rule)
         uid = stored["metadata"]["uid"] if stored else ""
-        try:
-            self._api.post(EVENTS, event_of(decision, uid, self._instance))
-        except ApiError as error:
-            log.warning("no Event for %s %s: %s", decision.rule, decision.reason, error)
+        for event in events_of(decision, uid, self._instance):
+            try:
+                self._api.post(path_of(event), event)
+            except ApiError as error:
+                log.warning("no Event for %s %s: %s", decision.rule, decision.reason, error)
 
     # -- Wake
 

@@ -64,21 +64,29 @@ class QueueWrites:
         if epoch is not None and epoch > action.epoch:
             raise RefusalError(f"ClusterQueue {action.queue} has epoch {epoch}, newer than ours")
         writer, written = trim_queue(raw)["writer"]
-        generation = raw["metadata"].get("generation", 0)
-        if writer != MANAGER and generation > self._looked.get(action.queue, generation):
+        if writer != MANAGER and not self._as_looked_at(raw):
             raise RefusalError(f"ClusterQueue {action.queue} was written by {writer} meanwhile")
         closed = policy_of(raw) is not StopPolicy.NONE
         foreign = left_of(raw) is not None and policy_of(raw) is not left_of(raw)
         if closed and foreign and not self._resumed(action.rule, written):
             raise RefusalError(f"ClusterQueue {action.queue} was closed by {writer or 'somebody'}")
 
+    def _as_looked_at(self, raw: Json) -> bool:
+        """Whether nobody has written a queue's spec since the look that was decided on."""
+        meta = raw["metadata"]
+        generation = meta.get("generation", 0)
+        return bool(generation <= self._looked.get(meta["name"], generation))
+
     def fence(self, action: FenceQueue) -> Json:
-        """Our epoch alone; a newer one stays."""
+        """Our epoch; a newer one stays. And what is there, as our mark, if there is none."""
 
         def patch(raw: Json) -> Json | None:
-            if (epoch_of(raw) or 0) >= action.epoch:
-                return None
-            return {"metadata": {"annotations": {EPOCH: str(action.epoch)}}}
+            marks = {}
+            if (epoch_of(raw) or 0) < action.epoch:
+                marks[EPOCH] = str(action.epoch)
+            if self._as_looked_at(raw) and _unmarked_stop(raw):
+                marks[LEFT] = policy_of(raw).value
+            return {"metadata": {"annotations": marks}} if marks else None
 
         path, key = f"{QUEUES}/{action.queue}", ("", action.queue)
         return self._changes.change(self._stores.queues, path, same(action.uid, patch), key=key)
@@ -139,6 +147,10 @@ class QueueWrites:
             "deleteOptions": options,
         }
         return patiently(lambda: self._api.post(f"{path}/eviction", eviction))
+
+
+def _unmarked_stop(raw: Json) -> bool:
+    return left_of(raw) is None and policy_of(raw) is not StopPolicy.NONE
 
 
 def _path(plural: str, namespace: str, name: str) -> str:

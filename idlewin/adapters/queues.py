@@ -25,6 +25,7 @@ from idlewin.adapters.fields import (
 )
 from idlewin.core.pool import (
     ADOPTED_BY,
+    BEFORE_US,
     CONTRACT,
     EPOCH,
     LEFT,
@@ -131,9 +132,9 @@ def stopped_since(raw: Json) -> datetime | None:
     return maybe_instant(active.get("lastTransitionTime")) if seen else None
 
 
-def left_of(raw: Json) -> StopPolicy | None:
+def left_of(raw: Json, mark: str = LEFT) -> StopPolicy | None:
     """The stop policy that we wrote last; a text that is none is as good as no text."""
-    text = annotation(raw, LEFT)
+    text = annotation(raw, mark)
     return StopPolicy(text) if text in list(StopPolicy) else None
 
 
@@ -158,6 +159,7 @@ def queue_of(
         adopted_by=annotation(raw, ADOPTED_BY),
         epoch=epoch_of(raw),
         left=left_of(raw),
+        adopted_at=left_of(raw, BEFORE_US),
         local_queues=tuple(local_queue_of(one) for one in local_queues),
         workloads=tuple(workloads),
         leaks=tuple(leaks),

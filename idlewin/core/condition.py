@@ -7,11 +7,11 @@ from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
 
-from idlewin.core import failure, opening, sealing, timing
+from idlewin.core import failure, opening, sealing, timing, whose
 from idlewin.core.lint import CONSENT
 from idlewin.core.load import Level
 from idlewin.core.phase import AWAY, GIVING_BACK, Phase
-from idlewin.core.pool import MANAGER
+from idlewin.core.pool import Queue
 from idlewin.core.situation import Situation
 from idlewin.core.status import Condition, Status, Truth, Window
 from idlewin.core.text import format_instant
@@ -44,6 +44,8 @@ class ConditionType(StrEnum):
     """Outside a window a target that was up has fallen to zero, or has no ready pod for long."""
     BATCH_BESIDE = "BatchBesideServing"
     """No window is open, and batch holds a card."""
+    CLOSED_BY_OTHER = "QueueClosedByOther"
+    """A person closed a queue; it stays so until ``idlewin resume``."""
     RECORD_LOST = "RecordLost"
     """A target is at zero and neither copy of what it was is left; it is not raised."""
 
@@ -61,6 +63,15 @@ ALARMS = frozenset(
         ConditionType.RECORD_LOST,
     }
 )
+
+
+def alarming(status: Status) -> frozenset[str]:
+    """The conditions of a status that need a person."""
+    return frozenset(
+        one.type for one in status.conditions if one.type in ALARMS and one.status is Truth.TRUE
+    )
+
+
 INSIDE_KUEUE = (
     "with Kueue down its pods could not be created; take the namespace out of Kueue's pod and "
     "workload webhooks (managedJobsNamespaceSelector)"
@@ -121,9 +132,17 @@ def _causes(s: Situation, status: Status, phase: Phase) -> Iterator[Found]:
         names = ", ".join(str(pod) for pod in beside)
         text = f"{names} on the cards though no window is open; end it, or let it run out"
         yield ConditionType.BATCH_BESIDE, True, "BatchOnCards", text
-    yield from _lost(s)
     if phase is Phase.SERVING:
         yield from _while_serving(s, status)
+    if lost := [str(target.ref) for target in whose.lost(s)]:
+        text = f"{', '.join(lost)}: at our zero, and no record is left; scale it by hand"
+        yield ConditionType.RECORD_LOST, True, "NoCopyLeft", text
+    if closed := [opening.stopped_by(q) for q in _closed(s, phase)]:
+        text = (
+            f"ClusterQueue {', '.join(closed)}; idlewin leaves it so until "
+            f"'idlewin resume {s.object.name}'"
+        )
+        yield ConditionType.CLOSED_BY_OTHER, True, "StopPolicyChanged", text
     if status.window and phase in AWAY:
         yield from _in_window(s, status, phase)
 
@@ -146,6 +165,14 @@ def _while_serving(s: Situation, status: Status) -> Iterator[Found]:
             f"if that is meant, run 'idlewin resume {s.object.name}'"
         )
         yield ConditionType.SERVING_DOWN, True, "ScaledToZero" if zero else "NotReady", text
+
+
+def _closed(s: Situation, phase: Phase) -> list[Queue]:
+    """The queues that stay shut because somebody else shut them."""
+    if phase in GIVING_BACK:
+        return []
+    queues = opening.ours(s) if phase is Phase.SERVING else [q for _, q in sealing.entries(s)]
+    return [queue for queue in queues if opening.closed_by_other(s, queue)]
 
 
 def _in_window(s: Situation, status: Status, phase: Phase) -> Iterator[Found]:
@@ -202,21 +229,3 @@ def _return(s: Situation, window: Window) -> Iterator[Found]:
     if late:
         text = f"{', '.join(late)}; look at its pods and events; the queues stay sealed"
         yield ConditionType.RETURN_OVERDUE, True, "NotReady", text
-
-
-def _lost(s: Situation) -> Iterator[Found]:
-    """A zero that we wrote, with neither copy of what was before: nobody can tell what is right."""
-    window = {target.ref: target for target in opening.remembered(s)}
-    serving = [entry.ref for entry in s.rule.serving] if s.rule else []
-    lost = [
-        str(ref)
-        for ref in dict.fromkeys((*window, *serving))
-        if (now := s.pool.target(ref))
-        and now.replicas == 0
-        and now.record is None
-        and now.replicas_writer == MANAGER
-        and (ref not in window or window[ref].uid != now.uid)
-    ]
-    if lost:
-        text = f"{', '.join(lost)}: at our zero, and no record is left; scale it by hand"
-        yield ConditionType.RECORD_LOST, True, "NoCopyLeft", text

@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from idlewin.core import failure, follow, opening, timing
-from idlewin.core.condition import ALARMS, conditions
+from idlewin.core.condition import alarming, conditions
 from idlewin.core.decision import Action, Check, Checks, Decision, HoldRule, Remember
 from idlewin.core.guard import GUARDS
 from idlewin.core.note import owed_by
@@ -143,7 +143,5 @@ def _decision(
         actions=first + rest,
         revisit_at=revisit,
         load=s.load,
-        alarms=tuple(
-            c.message for c in status.conditions if c.type in ALARMS and c.status == "True"
-        ),
+        alarms=tuple(c.message for c in status.conditions if c.type in alarming(status)),
     )

@@ -105,7 +105,10 @@ class SetStopPolicy:
 
 @dataclass(frozen=True, slots=True)
 class FenceQueue:
-    """Write our epoch on a ClusterQueue whose stop policy is right, or is a person's, as it is."""
+    """Write our epoch on a ClusterQueue whose stop policy is right, or is a person's, as it is.
+
+    Where it has no mark of what we wrote last, that which is there is taken for it.
+    """
 
     queue: str
     uid: str

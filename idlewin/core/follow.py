@@ -115,6 +115,7 @@ def _remember(s: Situation, rule: Rule) -> tuple[Remembered, ...]:
             uid=target.uid,
             replicas=target.replicas,
             claims=target.claims,
+            template=target.template,
             ready_timeout=serving.ready_timeout,
             on_overdue=serving.on_overdue,
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from idlewin.core import opening, sealing, timing
+from idlewin.core import frozen, opening, sealing, timing, whose
 from idlewin.core.decision import Check, Checks
 from idlewin.core.load import Level
 from idlewin.core.pool import Role, StopPolicy
@@ -61,7 +61,7 @@ def open_with_batch(s: Situation) -> Checks:
 
 def rule_changed(s: Situation) -> Checks:
     """What the window was opened on is not what the rule says now."""
-    change = opening.change_since(s)
+    change = frozen.change_since(s)
     return fact("changed", change, change or "nothing", "as when the window opened")
 
 
@@ -76,13 +76,8 @@ def contested(s: Situation) -> Checks:
 
 
 def target_changed(s: Situation) -> Checks:
-    """A remembered target is gone, is another of its name, or was scaled before we lowered it."""
-    changed = [
-        str(t.ref)
-        for t in opening.remembered(s)
-        if (now := opening.same(s, t)) is None
-        or (now.replicas != t.replicas and not t.lowered and now.record is None)
-    ]
+    """A remembered target is gone, another of its name, deployed anew, or scaled before us."""
+    changed = frozen.targets_changed(s)
     return fact("targets changed", changed, ", ".join(changed) or "none")
 
 
@@ -180,11 +175,18 @@ def serving_gone(s: Situation) -> Checks:
         for entry in (s.window.queues if s.window else ())
         if (queue := s.pool.queue(entry.spec.cluster_queue)) is None
         or sealing.sealed_since(queue) is None
+        or (queue.left is None and not opening.closed_by_other(s, queue))
     ]
     return (
         Check("targets above zero", not up, _listed(up), "none", Reason.SERVING_LEAVING),
         Check("serving pods", not pods, _listed(pods), "none", Reason.SERVING_LEAVING),
-        Check("queues not stopped", not open_, _listed(open_), "none", Reason.QUEUES_NOT_SETTLED),
+        Check(
+            "queues not stopped and marked",
+            not open_,
+            _listed(open_),
+            "none",
+            Reason.QUEUES_NOT_SETTLED,
+        ),
         Check("others on the cards", not held, _listed(held), "none", Reason.CARDS_HELD),
     )
 
@@ -248,11 +250,12 @@ def handover_complete(s: Situation) -> Checks:
         for t in opening.remembered(s)
         if (now := opening.same(s, t)) and now.ready < now.replicas
     ]
-    pods = [str(p) for p in sealing.ours_still_there(s)]
+    pods, kept = [str(p) for p in sealing.ours_still_there(s)], list(whose.kept(s))
     return (
         Check("targets to restore", not away, _listed(away), "none", Reason.SERVING_STARTING),
         Check("not ready", not starting, _listed(starting), "none", Reason.SERVING_STARTING),
         Check("batch pods", not pods, _listed(pods), "none", Reason.BATCH_LEAVING),
+        Check("kept as others scaled them", passed=True, observed=_listed(kept)),
     )
 
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from idlewin.core import timing
+from idlewin.core import timing, whose
 from idlewin.core.decision import Check, Checks
 from idlewin.core.forecast import least_chance
 from idlewin.core.lint import CONSENT
 from idlewin.core.load import Level
+from idlewin.core.phase import Phase
 from idlewin.core.pool import MANAGER, Queue, StopPolicy, Target, Workload
 from idlewin.core.reason import Reason
 from idlewin.core.rule import Mode, QueueClass, Rule
@@ -45,22 +46,27 @@ def ours(s: Situation) -> tuple[Queue, ...]:
     return tuple(queue for queue in found if queue and not queue.terminating)
 
 
-def foreign(queue: Queue) -> bool:
-    """Whether the stop policy is not the one that we wrote last."""
-    return queue.left is not None and queue.stop_policy is not queue.left
-
-
 def closed_by_other(s: Situation, queue: Queue) -> bool:
     """Whether a person closed it, and has not said resume since."""
-    if queue.stop_policy is StopPolicy.NONE or not foreign(queue):
+    if queue.stop_policy in (StopPolicy.NONE, queue.left):
         return False
+    # In an open window it had our mark: who has taken that off has written the queue anew.
+    if queue.left is None and s.phase is not Phase.HARVESTING:
+        known = queue.adopted_at
+        if known is None or known is queue.stop_policy:
+            return False
     resumed, written = s.object.resume_at, queue.stop_written_at
     return resumed is None or (written is not None and resumed < written)
 
 
+def stopped_by(queue: Queue) -> str:
+    """A queue that is closed, and who did that."""
+    return f"{queue.name} at {queue.stop_policy} by {queue.stop_writer or 'somebody'}"
+
+
 def opened_by_other(queue: Queue) -> bool:
-    """Whether somebody else opened it."""
-    return queue.stop_policy is StopPolicy.NONE and foreign(queue)
+    """Whether somebody else opened it: whatever is open without our mark was not opened by us."""
+    return queue.stop_policy is StopPolicy.NONE is not queue.left
 
 
 def left_open(s: Situation) -> list[Queue]:
@@ -113,40 +119,6 @@ def due(s: Situation) -> datetime | None:
     return timing.reclaim_at(s, s.window.opened_at) or s.window.reclaim_at
 
 
-def change_since(s: Situation) -> str:
-    """In what the rule differs from what the window was opened on; empty: in nothing."""
-    window, rule = s.window, s.rule
-    if s.object.deleting:
-        return "the rule is being deleted"
-    if rule is None:
-        return f"the rule cannot be read: {s.object.error}"
-    if rule.mode is not Mode.ACT:
-        return f"mode is {rule.mode}"
-    if window is None:
-        return ""
-    if (rule.cards.resource, rule.cards.count, rule.cards.node_selector) != (
-        window.resource,
-        window.count,
-        window.node_selector,
-    ):
-        return "cards"
-    if [serving.ref for serving in rule.serving] != [target.ref for target in window.targets]:
-        return "serving"
-    if list(rule.batch.queues) != [entry.spec for entry in window.queues]:
-        return "batch.queues"
-    if rule.batch.on_return is not window.on_return:
-        return "batch.onReturn"
-    gone = [
-        entry.spec.cluster_queue
-        for entry in window.queues
-        if (queue := s.pool.queue(entry.spec.cluster_queue)) is None
-        or queue.uid != entry.uid
-        or queue.terminating
-        or queue.adopted_by != s.object.name
-    ]
-    return f"ClusterQueue {', '.join(gone)} is gone or no longer adopted" if gone else ""
-
-
 def waiting(s: Situation) -> Iterator[tuple[QueueClass, Workload]]:
     """Work that waits in the queues of the spec, with its class; what we put to sleep counts."""
     asleep = {work.uid for work in s.status.owed.workloads}
@@ -178,7 +150,8 @@ def _consent(s: Situation, rule: Rule) -> Checks:
     faults = [r.text for r in s.refusals if r.fault not in CONSENT]
     until = s.object.wake_until
     claimed = until is not None and until > s.now
-    closed = [queue.name for queue in ours(s) if closed_by_other(s, queue)]
+    lost = [str(target.ref) for target in whose.lost(s)]
+    closed = [stopped_by(queue) for queue in ours(s) if closed_by_other(s, queue)]
     deleting = "being deleted" if s.object.deleting else ""
     return (
         Check("deleted", not deleting, deleting or "no", "", Reason.RULE_CHANGED),
@@ -187,6 +160,8 @@ def _consent(s: Situation, rule: Rule) -> Checks:
         Check("rule and cluster agree", not faults, _first(faults), "", Reason.RULE_INVALID),
         Check("contested by", not s.status.contested_by, s.status.contested_by or "nobody", "",
               Reason.CONTESTED),
+        Check("at our zero without a record", not lost, ", ".join(lost) or "none", "none",
+              Reason.RECORD_LOST),
         Check("queues closed by others", not closed, ", ".join(closed) or "none", "none",
               Reason.QUEUE_CLOSED_BY_OTHER),
         Check("claim until", not claimed, format_instant(until) if until else "none", "",

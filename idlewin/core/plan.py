@@ -100,9 +100,13 @@ def _queues(s: Situation, wanted: Gate) -> Iterator[Action]:
             yield from _shut(s)
         case Gate.HOLD:
             for _, queue in sealing.entries(s):
-                held = queue.stop_policy is StopPolicy.HOLD
-                if not held and not opening.closed_by_other(s, queue):
+                if opening.closed_by_other(s, queue):
+                    continue
+                if queue.stop_policy is not StopPolicy.HOLD:
                     yield _hold(s, queue)
+                elif queue.left is None:
+                    # From here on it shows who has written it: us, or somebody else.
+                    yield FenceQueue(queue.name, queue.uid, s.status.epoch, s.object.name)
         case Gate.OPEN:
             yield from _open(s)
         case Gate.SEALED:

@@ -70,6 +70,8 @@ class Target:
     """Our record on it, if any."""
     replicas_writer: str = ""
     """Who wrote spec.replicas last."""
+    template: str = ""
+    """A digest of its pod template: another one is a deploy."""
     trouble: tuple[str, ...] = ()
     """Why it must not be lowered, each in a sentence: an HPA with minReplicas 0, an owner."""
     inside_kueue: bool = False
@@ -170,6 +172,8 @@ class Queue:
     """The epoch that we wrote on it; None: never ours."""
     left: StopPolicy | None = None
     """The stop policy that we wrote last; None: we never wrote one."""
+    adopted_at: StopPolicy | None = None
+    """The stop policy that adoption found; None: adopted by hand, without that on record."""
     local_queues: tuple[LocalQueue, ...] = ()
     workloads: tuple[Workload, ...] = ()
     leaks: tuple[str, ...] = ()

@@ -48,6 +48,10 @@ class Reason(StrEnum):
         "NotAdopted",
         "A queue of the rule is missing, or does not carry the annotation that makes it ours.",
     )
+    RECORD_LOST = (
+        "RecordLost",
+        "A target is at our zero, and nothing is left that says what it was; a person scales it.",
+    )
     WAKE_CLAIMED = "WakeClaimed", "Somebody has said that demand is coming: a claim is in force."
     LOAD_UNKNOWN = "LoadUnknown", "Demand cannot be told; unknown is not idle."
     LOAD_BUSY = "LoadBusy", "Users are there."
@@ -115,7 +119,7 @@ class Reason(StrEnum):
     )
     TARGET_CHANGED = (
         "TargetChanged",
-        "A target was deleted, recreated, or changed while it was being lowered.",
+        "A target was deleted, recreated, deployed anew, or changed while it was being lowered.",
     )
     CARD_GONE = "CardGone", "The nodes no longer have the cards of the rule."
     SERVING_RAISED = "ServingRaised", "Somebody brought serving back, or one of its pods appeared."

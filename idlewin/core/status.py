@@ -37,6 +37,8 @@ class Remembered:
     """Cards that one replica claims from the scheduler; 0: it opens the device node."""
     ready_timeout: Duration = timedelta(minutes=15)
     on_overdue: OnOverdue = OnOverdue.ALARM
+    template: str = ""
+    """A digest of its pod template; empty: not known, so not compared."""
     lowered: bool = False
     """Our patch to zero was accepted."""
     restored: bool = False

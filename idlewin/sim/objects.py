@@ -66,6 +66,8 @@ class Deployment(Stored):
     inside_kueue: bool = False
     record: Record | None = None
     writer: str = "kubectl"
+    template: str = "first"
+    """Its pod template; another one is a deploy."""
     trouble: tuple[str, ...] = ()
     generation: int = 1
     owner_wants: int = 0

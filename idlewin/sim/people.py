@@ -36,6 +36,14 @@ class People:
         self._world.serving.changed(target)
         self._objects.touch(target)
 
+    def deploy(self, ref: Ref) -> None:
+        """A new image: another pod template, and its size left as it is."""
+        if (target := self._objects.deployments.get(ref)) is not None:
+            target.generation += 1
+            target.template = f"generation {target.generation}"
+            self._world.serving.changed(target)
+            self._objects.touch(target)
+
     def delete_target(self, ref: Ref) -> None:
         """The target is deleted."""
         if ref in self._objects.deployments:

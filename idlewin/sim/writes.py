@@ -186,8 +186,10 @@ class Writes:
             return Outcome(action, Verdict.GONE, "404 the queue is not there, or is another")
         if not self._kueue.up:
             return Outcome(action, Verdict.REFUSED, WEBHOOK)
-        if queue.epoch is None or queue.epoch < action.epoch:
-            queue.epoch = action.epoch
+        unmarked = queue.left is None and queue.stop_policy is not StopPolicy.NONE
+        if unmarked or (queue.epoch or 0) < action.epoch:
+            queue.epoch = max(queue.epoch or 0, action.epoch)
+            queue.left = queue.stop_policy if unmarked else queue.left
             self._objects.touch(queue)
         return Outcome(action, Verdict.DONE)
 

@@ -34,6 +34,7 @@ from tests.builders import (
     a_situation,
     a_status,
     a_target,
+    a_window,
     a_workload,
     away,
     gone,
@@ -59,6 +60,11 @@ STAYS = [
         "a queue that a person closed",
         a_situation(pool=a_pool(queues=(a_queue(stop_policy=StopPolicy.HOLD_AND_DRAIN),))),
         Reason.QUEUE_CLOSED_BY_OTHER,
+    ),
+    (
+        "a zero of ours without a record",
+        a_situation(pool=gone(targets=(a_lowered_target(record=None),))),
+        Reason.RECORD_LOST,
     ),
     ("a claim", with_rule(a_situation(), wake_until=NOW + MINUTE), Reason.WAKE_CLAIMED),
     ("users", a_situation(load=BUSY), Reason.LOAD_BUSY),
@@ -196,6 +202,10 @@ GIVE_BACKS = [
         a_status(p), since=NOW - MINUTE, contested_by="argocd"))),
     (Reason.TARGET_CHANGED, lambda p: away(p, pool=gone(targets=()))),
     (Reason.TARGET_CHANGED, lambda p: away(p, pool=gone(targets=(a_target(uid="new"),)))),
+    (Reason.TARGET_CHANGED, lambda p: away(p, status=replace(
+        a_status(p), since=NOW - MINUTE, window=a_window(targets=(
+            replace(a_window().targets[0], template="old"),))),
+        pool=gone(targets=(a_lowered_target(template="new"),)))),
     (Reason.CARD_GONE, lambda p: away(p, pool=gone(allocatable=0))),
     (Reason.SERVING_RAISED, lambda p: away(p, pool=gone(targets=(RAISED,)))),
     (Reason.WAKE_CLAIMED, lambda p: with_rule(away(p), wake_until=NOW + MINUTE)),

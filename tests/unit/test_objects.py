@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -247,6 +248,26 @@ def test_a_record_that_cannot_be_read_is_trouble_not_silence():
     (trouble,) = read(a_deployment(annotations={"idlewin.dev/record": "{"})).trouble
 
     assert "cannot be read" in trouble
+
+
+def test_a_zero_with_the_record_of_another_object_is_not_ours_to_raise():
+    text = DEPLOYMENT.to_zero(replace(A_RECORD, uid="old"))["metadata"]["annotations"]
+
+    copied = read(a_deployment(annotations=text, replicas=0))
+    scaled = read(a_deployment(annotations=text, replicas=2))
+
+    assert copied.record is None
+    assert "scale it by hand" in copied.trouble[0]
+    assert (scaled.record is None, scaled.trouble) == (False, ()), "taken off as any other"
+
+
+def test_another_pod_template_is_seen_and_another_size_is_not_one():
+    first, larger = read(a_deployment()), read(a_deployment(replicas=5))
+    deployed = a_deployment()
+    deployed["spec"]["template"]["metadata"]["annotations"] = {"restartedAt": "now"}
+
+    assert first.template == larger.template
+    assert read(deployed).template != first.template
 
 
 @pytest.mark.parametrize(

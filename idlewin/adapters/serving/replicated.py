@@ -13,6 +13,7 @@ from idlewin.adapters.fields import (
     annotation,
     claims,
     controller_of,
+    digest,
     holds,
     labels_of,
     last_writer,
@@ -73,6 +74,7 @@ class Replicated:
                 "template": {
                     "labels": (template.get("metadata") or {}).get("labels") or {},
                     "spec": trim_pod_spec(template.get("spec") or {}),
+                    "digest": digest(template),
                 },
             },
             status=picked(raw.get("status"), "readyReplicas"),
@@ -89,8 +91,9 @@ class Replicated:
             replicas=self.replicas(trimmed),
             ready=trimmed["status"].get("readyReplicas", 0),
             claims=claims(trimmed["spec"]["template"]["spec"], around.resource),
-            record=self.record(trimmed),
+            record=None if _orphaned(self.record(trimmed), trimmed) else self.record(trimmed),
             replicas_writer=trimmed["writer"][0],
+            template=trimmed["spec"]["template"]["digest"],
             trouble=tuple(self._trouble(trimmed, around.autoscalers)),
             inside_kueue=around.inside_kueue,
         )
@@ -162,6 +165,11 @@ class Replicated:
                 f"{what} has a record that cannot be read ({why}); set its replicas by hand, then "
                 f"remove the annotation {RECORD}"
             )
+        if _orphaned(self.record(trimmed), trimmed):
+            yield (
+                f"{what} is at 0 and carries the record of another object of its name, as a backup "
+                "brings it back; scale it by hand, for it is not raised from that"
+            )
         for scaler in autoscalers:
             if self._scales(scaler, trimmed):
                 yield from _scaler_trouble(what, scaler)
@@ -175,6 +183,12 @@ class Replicated:
             and aim["name"] == trimmed["metadata"]["name"]
             and str(aim.get("apiVersion", group)).partition("/")[0] == group
         )
+
+
+def _orphaned(record: Record | None, trimmed: Json) -> bool:
+    """Whether a zero carries what another object was: old memory, which says nothing of this."""
+    meta, wanted = trimmed["metadata"], trimmed["spec"].get("replicas")
+    return record is not None and record.uid != meta["uid"] and wanted == 0
 
 
 def trim_autoscaler(raw: Json) -> Json:
