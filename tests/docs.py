@@ -6,20 +6,22 @@ import re
 from pathlib import Path
 
 from idlewin.core import diagram
+from tests.contract.kueue import fact
 
-ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "machine.md"
-PARTS = {
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+MACHINE = {
     "diagram": lambda: f"```mermaid\n{diagram.mermaid()}\n```",
     "wanted": diagram.wanted_table,
     "transitions": diagram.transition_table,
     "staying": diagram.staying_table,
 }
+PAGES = {DOCS / "machine.md": MACHINE, DOCS / "kueue.md": {"facts": fact.table}}
 
 
-def generated(text: str) -> str:
-    """The page with its generated parts made anew."""
-    for name, make in PARTS.items():
+def generated(page: Path) -> str:
+    """A page with its generated parts made anew."""
+    text = page.read_text()
+    for name, make in PAGES[page].items():
         text, found = re.subn(
             rf"(<!-- generated: {name} -->\n).*?(<!-- end -->)",
             lambda part, make=make: f"{part[1]}{make()}\n{part[2]}",
@@ -31,4 +33,5 @@ def generated(text: str) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(generated(PAGE.read_text()))
+    for page in PAGES:
+        page.write_text(generated(page))

@@ -26,6 +26,8 @@ class JobKind:
     """So many wait at any time."""
     total: int | None = None
     """So many come in all; None: there is no end."""
+    retries: bool = True
+    """Whether its Job makes a new pod for one that others ended."""
 
 
 class Backlog:
@@ -38,6 +40,7 @@ class Backlog:
         self._left: dict[JobKind, int | None] = {}
         self._made = 0
         kueue.on_admit.append(lambda work: self._fill(work.cluster_queue))
+        kueue.on_up.append(lambda up: self._fill_all() if up else None)
 
     def keep(self, kind: JobKind) -> None:
         """Let jobs of a kind wait from now on."""
@@ -45,22 +48,36 @@ class Backlog:
         self._left[kind] = kind.total
         self._fill(kind.queue)
 
+    def drop(self, kind: JobKind) -> None:
+        """No more jobs of a kind."""
+        self._kinds[kind.queue].remove(kind)
+
     def stop(self) -> None:
         """Nothing more is submitted."""
         self._kinds.clear()
 
     def submit(self, kind: JobKind) -> Work | None:
-        """One job, in the queue's LocalQueues by turns; None where the queue has gone."""
+        """One job, in the queue's LocalQueues by turns; None: no queue, or a webhook refuses."""
         queue = self._objects.queues.get(kind.queue)
         locals_ = self._objects.local_queues_of(kind.queue)
-        if queue is None or not locals_:
+        if queue is None or not locals_ or not self._kueue.up:
             return None
         self._made += 1
         work = self._work(kind, queue, locals_[self._made % len(locals_)])
+        return work if self.create(work) else None
+
+    def create(self, work: Work) -> bool:
+        """A job; False: Kueue is away, and its webhook refuses it."""
+        if not self._kueue.up:
+            return False
         self._objects.works[work.namespace, work.name] = work
         self._objects.touch(work)
         self._kueue.submitted(work)
-        return work
+        return True
+
+    def _fill_all(self) -> None:
+        for queue in self._kinds:
+            self._fill(queue)
 
     def _fill(self, queue: str) -> None:
         waiting = sum(not work.admitted for work in self._objects.works_of(queue))
@@ -89,4 +106,5 @@ class Backlog:
             grace=kind.grace,
             stops_within=self._random.uniform(0.2, 1.0),
             max_runtime=kind.max_runtime,
+            retries=kind.retries,
         )

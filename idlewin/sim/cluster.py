@@ -137,7 +137,8 @@ class SimCluster:
         """An opening holds only for a queue that still is as the last look showed it."""
         if isinstance(action, SetStopPolicy) and action.policy is StopPolicy.NONE:
             stored = self._objects.queues.get(action.queue)
-            now = (stored.stop_policy, stored.writer, stored.wrote_at) if stored else None
+            same = stored is not None and stored.uid == action.uid
+            now = (stored.stop_policy, stored.writer, stored.wrote_at) if stored and same else None
             if now is not None and now != self._shown.get(action.queue, now):
                 return Outcome(action, Verdict.REFUSED, f"{now[1]} has written it meanwhile")
         return None

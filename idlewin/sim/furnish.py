@@ -12,6 +12,7 @@ from idlewin.core.target import Ref
 from idlewin.sim.objects import (
     Deployment,
     Objects,
+    SimCohort,
     SimLocalQueue,
     SimNode,
     SimQueue,
@@ -32,6 +33,7 @@ class Server:
     start_up: tuple[float, float] = (60.0, 0.2)
     """Median seconds until a pod is ready, and the spread of their logarithm."""
     inside_kueue: bool = False
+    priority: int = 0
 
 
 def furnish(world: World, setup: Setup) -> None:
@@ -85,6 +87,7 @@ def add_target(world: World, pool: str, ref: Ref, server: Server) -> Deployment:
         grace=server.grace,
         start_up=server.start_up,
         inside_kueue=server.inside_kueue,
+        priority=server.priority,
         owner_wants=server.replicas,
     )
     world.objects.deployments[ref] = target
@@ -94,14 +97,17 @@ def add_target(world: World, pool: str, ref: Ref, server: Server) -> Deployment:
 
 
 def add_queue(world: World, pool: str, name: str, local_queues: int) -> SimQueue:
-    """A ClusterQueue, adopted and on Hold, with open LocalQueues."""
+    """A ClusterQueue, adopted and on Hold, with open LocalQueues; all cards are its Cohort's."""
     objects = world.objects
-    quota = sum(node.cards for node in objects.nodes.values() if node.pool == pool)
+    if pool not in objects.cohorts:
+        cards = sum(node.cards for node in objects.nodes.values() if node.pool == pool)
+        objects.cohorts[pool] = SimCohort(name=pool, uid=objects.uid(), pool=pool, quota=cards)
     queue = SimQueue(
         name=name,
         uid=objects.uid(),
         pool=pool,
-        quota=quota,
+        quota=0,
+        cohort=pool,
         adopted_by=pool,
         stop_policy=StopPolicy.HOLD,
         stopped_since=None,

@@ -19,12 +19,15 @@ class Jobs:
         self._ends: dict[str, Timer] = {}
         self.kueue_up = True
         self.finished: Callable[[Work], None] = lambda _: None
+        self.runs: Callable[[Work], None] = lambda _: None
         nodes.started.append(self._started)
         nodes.gone.append(self._gone)
 
     def unsuspended(self, work: Work) -> None:
         """The job may run: its pod is made, where the webhooks let it."""
-        if not (work.left and work.admitted) or work.evicted or self._objects.pods_of(work):
+        if not (work.left and work.admitted) or work.evicted or work.lost:
+            return
+        if self._objects.pods_of(work):
             return
         if self.kueue_up:
             uid = self._objects.uid()
@@ -56,9 +59,11 @@ class Jobs:
         if isinstance(pod.owner, Work):
             work = pod.owner
             seconds = work.left.total_seconds()
-            self._ends[pod.uid] = self._timeline.after(seconds, lambda: self._done(work, pod))
+            self._ends[pod.uid] = self._timeline.after(seconds, lambda: self.done(work, pod))
+            self.runs(work)
 
-    def _done(self, work: Work, pod: SimPod) -> None:
+    def done(self, work: Work, pod: SimPod) -> None:
+        """Its work is done, and its pod ends."""
         if pod.terminating or pod.uid not in self._objects.pods:
             return
         work.left = work.left * 0
@@ -76,6 +81,11 @@ class Jobs:
         if pod.started_at is not None and work.contract:
             work.left = max(work.left - (self._timeline.now() - pod.started_at), work.left * 0)
             work.left = max(work.left, work.runtime * 0.001)
+        if work.admitted and not work.evicted and not work.retries:
+            # backoffLimit 0: a pod that others ended fails the Job, and Kueue lets it go.
+            work.lost = True
+            self.finished(work)
+            return
         self._later(work)
 
     def _later(self, work: Work) -> None:

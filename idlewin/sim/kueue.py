@@ -3,7 +3,8 @@
 A stop is seen up to 2 s after it is written, and every third one admits a little more for up to
 0.4 s after that; a drain passes over workloads of LocalQueues on Hold; quota is free about a
 second after an eviction, long before the card is. While it is down nothing of this happens, and
-when it is back it takes what is written then.
+when it is back it takes what is written then, a while after its webhooks answer. docs/kueue.md
+has the whole list, and the tests that hold this file to the real one.
 """
 
 from __future__ import annotations
@@ -16,12 +17,14 @@ from idlewin.core.pool import StopPolicy
 from idlewin.sim.clock import Timeline, Timer
 from idlewin.sim.jobs import Jobs
 from idlewin.sim.objects import Objects, SimLocalQueue, SimQueue, Work
+from idlewin.sim.quota import room
+from idlewin.sim.ready import Readiness
 
 _DRAIN = StopPolicy.HOLD_AND_DRAIN
 
 
 class Kueue:
-    """Queues, quota, admission and eviction. The queues of one pool share its cards' quota."""
+    """Queues, admission and eviction; quota is quota.py's."""
 
     def __init__(self, objects: Objects, timeline: Timeline, jobs: Jobs, random: Random) -> None:
         self.objects, self._timeline, self._jobs = objects, timeline, jobs
@@ -29,12 +32,18 @@ class Kueue:
         self._due: set[str] = set()
         self._limits: dict[str, Timer] = {}
         self.up = True
+        """Whether its webhooks answer."""
+        self._works = True
+        """Whether its controllers do; after a start that is a while later."""
+        self.ready = Readiness(objects, timeline)
+        self.ready.evict, self.ready.requeue = self._evict, self._back_in
         self.on_evict: list[Callable[[Work, str], None]] = []
         """Told of each eviction and its cause."""
         self.on_up: list[Callable[[bool], None]] = []
         """Told when it goes down, or is back."""
         self.on_admit: list[Callable[[Work], None]] = []
         jobs.finished = self.finish
+        jobs.runs = lambda _: self._consider_all()
 
     # -- what is written, and when it is seen
 
@@ -53,6 +62,10 @@ class Kueue:
         """A job was created."""
         self._consider(work.pool)
 
+    def quota_written(self, queue: SimQueue) -> None:
+        """Its quota, or what it lends, was written: that counts at once, stopped or not."""
+        self._consider(queue.pool)
+
     def active_written(self, work: Work) -> None:
         """A Workload's spec.active was written."""
         delay = self._random.uniform(0.4, 1.5)
@@ -60,31 +73,39 @@ class Kueue:
 
     def go_down(self) -> None:
         """Its process is gone, and its webhooks refuse."""
-        self.up = False
+        self.up = self._works = self.ready.on = False
         for told in self.on_up:
             told(False)  # noqa: FBT003
         self._jobs.kueue_is_up(False)  # noqa: FBT003
 
     def come_back(self) -> None:
-        """It has started: it takes everything as it is written now."""
+        """It has started: its webhooks answer, and soon it takes everything as it is written."""
         self.up = True
+        self._jobs.kueue_is_up(True)  # noqa: FBT003
+        for told in self.on_up:
+            told(True)  # noqa: FBT003
+        self._timeline.after(self._random.uniform(0.5, 3), self._begin)
+
+    def _begin(self) -> None:
+        if not self.up or self._works:
+            return
+        self._works = self.ready.on = True
         for local in self.objects.local_queues.values():
             self._see_local(local)
         for queue in self.objects.queues.values():
             self._see(queue)
         for work in list(self.objects.works.values()):
-            if not work.left:
+            if not work.left or work.lost:
                 self.finish(work)
             elif work.evicted and work.admitted:
                 self._timeline.after(1.0, lambda work=work: self._release(work))  # type: ignore[misc]
             else:
                 self._reconcile(work, "ClusterQueueStopped")
-        self._jobs.kueue_is_up(True)  # noqa: FBT003
-        for told in self.on_up:
-            told(True)  # noqa: FBT003
+                self.ready.admitted(work)
+        self._consider_all()
 
     def _see(self, queue: SimQueue) -> None:
-        if not self.up or self.objects.queues.get(queue.name) is not queue:
+        if not self._works or self.objects.queues.get(queue.name) is not queue:
             return
         before, queue.seen = queue.seen, queue.stop_policy
         fresh, queue.observed = queue.observed != queue.generation, queue.generation
@@ -99,7 +120,7 @@ class Kueue:
         self.objects.touch(queue)
 
     def _see_local(self, local: SimLocalQueue) -> None:
-        if not self.up:
+        if not self._works:
             return
         before, local.seen = local.seen, local.stop_policy
         works = [w for w in self.objects.works.values() if self.objects.local_queue_of(w) is local]
@@ -112,7 +133,7 @@ class Kueue:
             self._drain(works, "LocalQueueStopped")
 
     def _see_active(self, work: Work) -> None:
-        if not self.up or work.finished:
+        if not self._works or work.finished:
             return
         if work.expired and work.active:
             work.active = False
@@ -134,7 +155,7 @@ class Kueue:
 
     def _reconcile(self, work: Work, cause: str) -> None:
         queue = self.objects.queues.get(work.cluster_queue)
-        if not self.up or queue is None or not work.admitted or work.evicted or work.finished:
+        if not self._works or queue is None or not work.admitted or work.evicted or work.finished:
             return
         local = self.objects.local_queue_of(work)
         if not work.active:
@@ -154,7 +175,7 @@ class Kueue:
 
     def _release(self, work: Work) -> None:
         """Quota is free: the pod may still hold the card for its whole grace."""
-        if work.finished or not work.admitted or not self.up:
+        if work.finished or not work.admitted or not self._works:
             return
         self._let_go(work)
         self.objects.touch(work)
@@ -173,7 +194,7 @@ class Kueue:
 
     def finish(self, work: Work) -> None:
         """A job has ended: its workload and quota go; with Kueue down not before it is back."""
-        if not self.up:
+        if not self._works:
             return
         work.finished = True
         self._let_go(work)
@@ -182,16 +203,22 @@ class Kueue:
         self._consider(work.pool)
 
     def _expire(self, work: Work) -> None:
-        if not self.up or not work.admitted or work.finished:
+        if not self._works or not work.admitted or work.finished:
             return
-        work.active, work.expired = False, True
+        # What it has used is counted anew: only its last run is left in the sum.
+        work.active, work.expired, work.used = False, True, timedelta()
         self._evict(work, "DeactivatedDueToMaximumExecutionTimeExceeded")
 
     # -- admission
 
+    def _back_in(self, work: Work) -> None:
+        queue = self.objects.queues.get(work.cluster_queue)
+        if self._works and queue is not None and queue.seen is StopPolicy.NONE:
+            self._requeue([work])
+
     def _requeue(self, works: list[Work]) -> None:
         for work in works:
-            if not work.requeued and work.active and not work.expired:
+            if not work.requeued and work.active and not (work.expired or work.kept_out):
                 # The flip comes after the queue is open: a drained job may lose its turn.
                 delay = self._random.uniform(0.05, 1.0)
                 self._timeline.after(delay, lambda work=work: self._requeued(work))  # type: ignore[misc]
@@ -199,7 +226,8 @@ class Kueue:
             self._consider(works[0].pool)
 
     def _requeued(self, work: Work) -> None:
-        if self.up and work.active and not work.admitted and self._open(work):
+        out = work.admitted or work.kept_out or not work.active
+        if self._works and not out and self._open(work):
             work.requeued, work.evicted = True, False
             self.objects.touch(work)
             self._consider(work.pool)
@@ -209,16 +237,20 @@ class Kueue:
             self._due.add(pool)
             self._timeline.after(self._random.uniform(0.05, 0.8), lambda: self._admit(pool))
 
+    def _consider_all(self) -> None:
+        if self.ready.policy is not None and self.ready.policy.block_admission:
+            for pool in {work.pool for work in self.objects.works.values()}:
+                self._consider(pool)
+
     def _admit(self, pool: str) -> None:
         self._due.discard(pool)
-        if self.up:
-            for work in self._waiting(pool):
-                if self._open(work) and self._fits(work):
-                    self._admitted(work)
+        for work in self._waiting(pool) if self._works else ():
+            if self._open(work) and self._fits(work) and not self.ready.blocks():
+                self._admitted(work)
 
     def _late(self, queue: SimQueue) -> None:
         """Admissions of a scheduling round that began before the stop was seen."""
-        if not self.up:
+        if not self._works:
             return
         most = self._random.randint(1, 3)
         for work in [w for w in self._waiting(queue.pool) if w.cluster_queue == queue.name][:most]:
@@ -244,14 +276,12 @@ class Kueue:
         )
 
     def _fits(self, work: Work) -> bool:
-        queue = self.objects.queues[work.cluster_queue]
-        works = self.objects.works.values()
-        used = sum(other.claims for other in works if other.admitted and other.pool == work.pool)
-        return used + work.claims <= queue.quota
+        return work.claims <= room(self.objects, self.objects.queues[work.cluster_queue])
 
     def _admitted(self, work: Work) -> None:
         work.admitted, work.evicted, work.admitted_at = True, False, self._timeline.now()
         self.objects.touch(work)
+        self.ready.admitted(work)
         for told in self.on_admit:
             told(work)
         if work.max_runtime is not None:

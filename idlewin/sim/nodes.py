@@ -88,14 +88,29 @@ class Nodes:
             for pod in self._objects.pods.values()
             if pod.pool == pool and pod.node is None and not pod.terminating
         ]
-        nodes = [node for node in self._objects.nodes.values() if node.pool == pool]
-        for pod in waiting:
-            fitting = (node for node in nodes if not node.dead and self.free(node) >= pod.claims)
+        nodes = [n for n in self._objects.nodes.values() if n.pool == pool and not n.dead]
+        for pod in sorted(waiting, key=lambda pod: -pod.priority):
+            fitting = (node for node in nodes if self.free(node) >= pod.claims)
             pod.node = next(fitting, None)
-            if pod.node is not None:
+            if pod.node is None:
+                self._preempt(pod, nodes)
+            else:
                 self._objects.touch(pod)
                 delay = self._random.uniform(0.3, 1.2)
                 self._timeline.after(delay, lambda pod=pod: self._start(pod))  # type: ignore[misc]
+
+    def _preempt(self, pod: SimPod, nodes: list[SimNode]) -> None:
+        """End pods of a lower priority, with their whole grace, where that makes room."""
+        for node in nodes:
+            lower = [
+                other
+                for other in self._objects.pods.values()
+                if other.node is node and other.claims and other.priority < pod.priority
+            ]
+            if lower and sum(other.claims for other in lower) + self.free(node) >= pod.claims:
+                for other in lower:
+                    self.delete(other)
+                return
 
     def _start(self, pod: SimPod) -> None:
         if pod.terminating or pod.uid not in self._objects.pods:

@@ -64,6 +64,8 @@ class Deployment(Stored):
     start_up: tuple[float, float] = (60.0, 0.2)
     """Median seconds until a pod is ready, and the spread of their logarithm."""
     inside_kueue: bool = False
+    priority: int = 0
+    """Its PriorityClass: the scheduler ends pods of a lower one where it does not fit."""
     record: Record | None = None
     writer: str = "kubectl"
     template: str = "first"
@@ -83,6 +85,10 @@ class SimQueue(Stored):
     """A ClusterQueue: what is written, and what Kueue has seen of it."""
 
     quota: int
+    """Its nominal quota, in cards."""
+    cohort: str = ""
+    lending: int | None = None
+    """How much of it others of the cohort may use; None: all."""
     stop_policy: StopPolicy = StopPolicy.HOLD
     writer: str = "kubectl"
     wrote_at: datetime | None = None
@@ -94,10 +100,16 @@ class SimQueue(Stored):
     """The stop policy that idlewin wrote last."""
     terminating: bool = False
     bound_enforced: bool = True
-    leaks: tuple[str, ...] = ()
     seen: StopPolicy = StopPolicy.HOLD
     observed: int = 1
     stopped_since: datetime | None = None
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class SimCohort(Stored):
+    """A Cohort: quota that every queue in it may use."""
+
+    quota: int
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -139,6 +151,14 @@ class Work(Stored):
     expired: bool = False
     """Its maximum execution time ran out: it never comes back."""
     finished: bool = False
+    retries: bool = True
+    """Its Job makes a new pod for one that was ended by others; else it has failed then."""
+    lost: bool = False
+    """Its Job has failed: the work is not done, and never will be."""
+    late: int = 0
+    """How often Kueue took it back because its pods were not ready in time."""
+    kept_out: bool = False
+    """It waits for its time after that."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -159,6 +179,7 @@ class SimPod(Stored):
     """Its kubelet does not let it go."""
     mute: bool = False
     """Its server never gets ready."""
+    priority: int = 0
 
 
 @dataclass(slots=True)
@@ -169,6 +190,7 @@ class Objects:
     nodes: dict[str, SimNode] = field(default_factory=dict)
     deployments: dict[Ref, Deployment] = field(default_factory=dict)
     queues: dict[str, SimQueue] = field(default_factory=dict)
+    cohorts: dict[str, SimCohort] = field(default_factory=dict)
     local_queues: dict[tuple[str, str], SimLocalQueue] = field(default_factory=dict)
     works: dict[tuple[str, str], Work] = field(default_factory=dict)
     pods: dict[str, SimPod] = field(default_factory=dict)

@@ -9,7 +9,7 @@ from idlewin.core.pool import StopPolicy
 from idlewin.core.rule import Mode, Rule
 from idlewin.core.target import Ref
 from idlewin.sim.furnish import Server, add_queue, add_target
-from idlewin.sim.objects import SimRule
+from idlewin.sim.objects import SimRule, Work
 from idlewin.sim.world import World
 
 WRITER = "kubectl"
@@ -87,6 +87,21 @@ class People:
             stored.stop_policy, stored.writer = policy, WRITER
             self._objects.touch(stored)
             self._world.kueue.local_queue_written(stored)
+
+    def lend(self, queue: str, cards: int) -> None:
+        """Another lendingLimit."""
+        stored = self._objects.queues.get(queue)
+        if stored is not None and self._world.kueue.up:
+            stored.lending = cards
+            self._objects.touch(stored)
+            self._world.kueue.quota_written(stored)
+
+    def activate(self, work: Work, *, active: bool) -> None:
+        """Another spec.active of a Workload."""
+        if self._world.kueue.up and work.active is not active:
+            work.active = active
+            self._objects.touch(work)
+            self._world.kueue.active_written(work)
 
     def adopt(self, queue: str, rule: str) -> None:
         """A person lets a rule have a ClusterQueue, or takes it away from all of them."""

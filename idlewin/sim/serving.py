@@ -65,6 +65,7 @@ class Serving:
             claims=target.claims,
             created_at=self._timeline.now(),
             grace=target.grace,
+            priority=target.priority,
         )
 
     def _started(self, pod: SimPod) -> None:

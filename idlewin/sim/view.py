@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from idlewin.core.pool import (
     LocalQueue,
     Pod,
@@ -14,6 +16,7 @@ from idlewin.core.pool import (
     Workload,
 )
 from idlewin.sim.objects import Deployment, Objects, SimNode, SimPod, SimQueue, SimRule, Work
+from idlewin.sim.quota import leaks
 
 
 def rule_object(rule: SimRule) -> RuleObject:
@@ -42,7 +45,7 @@ def pool_of(objects: Objects, scope: Scope) -> Pool:
     owned = [pod for pod in objects.pods.values() if pod.node in nodes or pod.owner in targets]
     return Pool(
         targets=tuple(_target(objects, target) for target in targets),
-        queues=tuple(_queue(objects, queue) for queue in queues),
+        queues=tuple(_queue(objects, queue, frozenset(scope.queues)) for queue in queues),
         pods=tuple(_pod(pod, targets, nodes) for pod in owned),
         allocatable=sum(node.allocatable for node in nodes),
         nodes=tuple(node.name for node in nodes),
@@ -72,7 +75,7 @@ def _target(objects: Objects, target: Deployment) -> Target:
     )
 
 
-def _queue(objects: Objects, queue: SimQueue) -> Queue:
+def _queue(objects: Objects, queue: SimQueue, ours: frozenset[str]) -> Queue:
     return Queue(
         name=queue.name,
         uid=queue.uid,
@@ -95,7 +98,7 @@ def _queue(objects: Objects, queue: SimQueue) -> Queue:
             for local in objects.local_queues_of(queue.name)
         ),
         workloads=tuple(_workload(work) for work in objects.works_of(queue.name)),
-        leaks=queue.leaks,
+        leaks=tuple(leaks(objects, queue, ours)),
         bound_enforced=queue.bound_enforced,
     )
 
@@ -112,10 +115,14 @@ def _workload(work: Work) -> Workload:
         evicted=work.evicted,
         contract=work.contract,
         grace=work.grace,
-        max_runtime=work.max_runtime - work.used if work.max_runtime is not None else None,
+        max_runtime=_remaining(work),
         admitted_at=work.admitted_at,
         claims=work.claims,
     )
+
+
+def _remaining(work: Work) -> timedelta | None:
+    return None if work.max_runtime is None else max(timedelta(), work.max_runtime - work.used)
 
 
 def _pod(pod: SimPod, targets: list[Deployment], nodes: list[SimNode]) -> Pod:

@@ -55,7 +55,8 @@ class ControlPlane:
         self._nodes = nodes
         self._with_kueue = with_kueue
         self._excluded = tuple(kueue_excluded_namespaces)
-        self._kueue_options = dict(kueue_options or {})
+        self.kueue_options = dict(kueue_options or {})
+        """Further top-level fields of Kueue's configuration."""
         self._gates = dict(kueue_feature_gates or {})
         self._logs = self.folder / "logs"
 
@@ -135,6 +136,14 @@ class ControlPlane:
     def kill(self, part: str, sig: signal.Signals = signal.SIGTERM) -> None:
         """End one part and wait for its end."""
         self._processes.kill(part, sig)
+
+    def configure_kueue(self, options: Mapping[str, Any]) -> None:
+        """Start Kueue again, with these further top-level fields of its configuration."""
+        self.kueue_options = dict(options)
+        self.kill("kueue")
+        self._write_kueue()
+        self.run("kueue")
+        self.wait_ready("kueue")
 
     def running(self, part: str) -> bool:
         return self._processes.running(part)
@@ -238,10 +247,13 @@ class ControlPlane:
         self._certificates = kueue.Certificates()
         self._write("pki/kueue/tls.crt", self._certificates.webhook.cert_pem)
         self._write("pki/kueue/tls.key", self._certificates.webhook.key_pem)
+        self._write_kueue()
+
+    def _write_kueue(self) -> None:
         options = {
             **kueue.CERTIFICATES,
             "integrations": {"frameworks": ["batch/job"]},
-            **self._kueue_options,
+            **self.kueue_options,
         }
         text = parts.kueue_config(self.ports, self.folder / "pki/kueue", options, self._gates)
         self._write("kueue.yaml", text)

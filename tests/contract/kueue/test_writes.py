@@ -1,0 +1,82 @@
+"""What becomes of writes that come late, to what others have written or taken away."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+from idlewin.core.decision import ScaleBack, ScaleToZero, SetStopPolicy, Verdict
+from idlewin.core.pool import MANAGER, StopPolicy
+from tests.contract.kueue.cluster import Cluster
+from tests.contract.kueue.fact import fact
+
+HOLD, DRAIN, NONE = StopPolicy.HOLD, StopPolicy.HOLD_AND_DRAIN, StopPolicy.NONE
+
+
+def a_policy(cluster: Cluster, policy: StopPolicy) -> SetStopPolicy:
+    seen = cluster.queue("q")
+    return SetStopPolicy(seen.name, seen.uid, policy, 1, cluster.rule)
+
+
+@fact("10.1", "A stop policy is written over the version that was read only: after another's write "
+      "an opening that did not see it is refused.")  # fmt: skip
+@fact("10.2", "A patch brings no ClusterQueue into being: one that is gone, or made anew, is not "
+      "written.")  # fmt: skip
+def test_a_late_opening_opens_nothing(cluster: Cluster):
+    cluster.make_queue("q", policy=HOLD)
+    opening = a_policy(cluster, NONE)
+    cluster.set_policy("q", DRAIN)
+
+    assert cluster.apply(opening).verdict is Verdict.REFUSED
+    assert cluster.apply(replace(opening, uid="another")).verdict is Verdict.GONE
+    missing = replace(opening, queue=cluster.named("none"))
+    assert cluster.apply(missing).verdict is Verdict.GONE
+    assert cluster.look().queue(missing.queue) is None
+    cluster.until("their stop", lambda: cluster.queue("q").stop_policy is DRAIN)
+
+
+@fact("10.3", "Whoever writes None opens a queue that idlewin closed, and is known by name.")
+@fact("10.4", "A stop shows soon after it is written, at its generation.")
+def test_anybody_can_open_a_queue_that_is_ours(cluster: Cluster):
+    cluster.make_queue("q")
+    assert cluster.apply(a_policy(cluster, HOLD)).verdict is Verdict.DONE
+    cluster.until("the stop", lambda: cluster.stopped("q"))
+    assert cluster.queue("q").stop_writer == MANAGER
+    cluster.submit("job", "q")
+    cluster.set_policy("q", NONE)
+
+    cluster.until("work", lambda: cluster.admitted("job"))
+    queue = cluster.queue("q")
+    assert (queue.stop_writer, queue.left, queue.stopped_since) == ("kubectl", HOLD, None)
+
+
+@fact("13.1", "Record and zero are one patch, and pods go at once.")
+@fact("13.2", "A pod that restarts makes another version and no other size: the zero is written "
+      "all the same.")  # fmt: skip
+@fact("13.3", "After its owner's change of size the zero is a conflict, and nothing is stored.")
+def test_record_and_zero_are_one_write(cluster: Cluster):
+    cluster.serve("llm", 1)
+    cluster.until("serving", lambda: cluster.serves("llm"))
+    seen = cluster.target("llm")
+    zero = ScaleToZero(seen.ref, seen.uid, 1, seen.resource_version, cluster.rule, 1)
+    cluster.scale("llm", 2)
+    cluster.until("their size", lambda: cluster.target("llm").replicas == 2)
+
+    assert cluster.apply(zero).verdict is Verdict.CONFLICT
+    assert (cluster.target("llm").replicas, cluster.target("llm").record) == (2, None)
+    cluster.scale("llm", 1)
+    cluster.until("one of them", lambda: cluster.target("llm").replicas == 1)
+    cluster.restart("llm")
+    cluster.until(
+        "a new version", lambda: cluster.target("llm").resource_version != seen.resource_version
+    )
+    cluster.until("ready serving", lambda: cluster.serves("llm"))
+    # The last status of the new pod; while versions fly a zero may well be a conflict.
+    cluster.wait(timedelta(seconds=1))
+    assert cluster.apply(zero).verdict is Verdict.DONE
+    lowered = cluster.target("llm")
+    assert (lowered.replicas, lowered.record.replicas) == (0, 1)
+    cluster.until("no pods", lambda: not cluster.look().pods)
+    back = ScaleBack(seen.ref, seen.uid, 1, cluster.rule, 2)
+    assert cluster.apply(back).verdict is Verdict.DONE
+    assert cluster.target("llm").record is None
