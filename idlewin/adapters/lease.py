@@ -97,8 +97,9 @@ class KubernetesLease:
         return monotonic() < self._known_until
 
     def _run(self) -> None:
+        ours = False
         while not self._stopping.is_set():
-            was = self.held()
+            ours = self._told(before=ours)
             sent = monotonic()
             try:
                 self.renew()
@@ -108,11 +109,17 @@ class KubernetesLease:
             except Exception:
                 # A Lease like no other: it is not ours then, and the asking goes on.
                 log.exception("the Lease was not understood")
-            if self.held() is not was:
-                log.info("the Lease is %s", "ours" if not was else "lost")
-                if not was:
-                    self._taken()
+            ours = self._told(before=ours)
             self._stopping.wait(self._pause())
+
+    def _told(self, *, before: bool) -> bool:
+        """Whether it is ours, and a word about it where that has changed."""
+        now = self.held()
+        if now is not before:
+            log.info("the Lease is %s", "ours" if now else "lost")
+            if now:
+                self._taken()
+        return now
 
     def _pause(self) -> float:
         """Seconds until it is renewed, or looked at again: at the latest when it may be free."""
