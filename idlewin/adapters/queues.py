@@ -43,6 +43,10 @@ GROUP = "/apis/kueue.x-k8s.io/v1beta2"
 CHECKPOINT = Contract.CHECKPOINT.value
 #: What a Workload's pods get where their template names no grace.
 _GRACE = 30
+#: Conditions whose reason is read; those of others change often, and say nothing.
+_REASONED = {"Evicted": ("reason",)}
+#: Why waitForPodsReady takes work back: at first for a while, past its limit for good.
+_NOT_READY = ("PodsReadyTimeout", "DeactivatedDueToRequeuingLimitExceeded")
 
 
 # -- trimming
@@ -84,9 +88,10 @@ def trim_workload(raw: Json) -> Json | None:
         },
         status={
             **picked(status, "accumulatedPastExecutionTimeSeconds"),
+            "requeueState": picked(status.get("requeueState"), "requeueAt"),
             "admission": picked(status.get("admission"), "clusterQueue"),
             "conditions": [
-                picked(one, "type", "status", "lastTransitionTime")
+                picked(one, "type", "status", "lastTransitionTime", *_REASONED.get(one["type"], ()))
                 for one in status.get("conditions") or ()
                 if one["type"] in wanted
             ],
@@ -202,6 +207,9 @@ def workload_of(raw: Json, cluster_queue: str, resource: str) -> Workload:
         grace=timedelta(seconds=min(graces, default=_GRACE)),
         max_runtime=_left(spec, status),
         admitted_at=maybe_instant(since),
+        kept_out_until=maybe_instant(status["requeueState"].get("requeueAt")),
+        timed_out=holds(raw, "Evicted")
+        and (condition(raw, "Evicted") or {}).get("reason") in _NOT_READY,
         claims=sum(one["count"] * claims(one["spec"], resource) for one in pod_sets),
     )
 

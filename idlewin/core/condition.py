@@ -42,6 +42,8 @@ class ConditionType(StrEnum):
     """Something went wrong in the last handover; the next one waits."""
     SERVING_DOWN = "ServingDown"
     """Outside a window a target that was up has fallen to zero, or has no ready pod for long."""
+    PODS_NOT_READY = "PodsNotReadyInTime"
+    """Kueue took work back because it was admitted and its pods got no card in time."""
     BATCH_BESIDE = "BatchBesideServing"
     """No window is open, and batch holds a card."""
     CLOSED_BY_OTHER = "QueueClosedByOther"
@@ -137,6 +139,13 @@ def _causes(s: Situation, status: Status, phase: Phase) -> Iterator[Found]:
     if lost := [str(target.ref) for target in whose.lost(s)]:
         text = f"{', '.join(lost)}: at our zero, and no record is left; scale it by hand"
         yield ConditionType.RECORD_LOST, True, "NoCopyLeft", text
+    if late := [str(w) for queue in s.pool.queues for w in queue.workloads if w.timed_out]:
+        text = (
+            f"Kueue's waitForPodsReady took back {', '.join(late)}, and ends such work for good "
+            "after a few times; give the queues no more quota than there are cards, or raise "
+            "its timeout"
+        )
+        yield ConditionType.PODS_NOT_READY, True, "PodsReadyTimeout", text
     if closed := [opening.stopped_by(q) for q in _closed(s, phase)]:
         text = (
             f"ClusterQueue {', '.join(closed)}; idlewin leaves it so until "

@@ -95,7 +95,8 @@ def in_vain(s: Situation) -> tuple[Workload, ...]:
         for entry, queue in sealing.entries(s)
         if until and _open(queue)
         for work in queue.workloads
-        if work.active and not work.admitted and s.now + timing.need(entry.spec, work) <= until
+        if work.active and not work.admitted and not timing.kept_out(queue, work, s.now)
+        if s.now + timing.need(entry.spec, work) <= until
     )
 
 

@@ -120,13 +120,19 @@ def due(s: Situation) -> datetime | None:
 
 
 def waiting(s: Situation) -> Iterator[tuple[QueueClass, Workload]]:
-    """Work that waits in the queues of the spec, with its class; what we put to sleep counts."""
+    """Work that an opening would let in, with its class; what we put to sleep counts."""
     asleep = {work.uid for work in s.status.owed.workloads}
+    for spec, queue, work in _not_admitted(s):
+        awake = work.active or work.uid in asleep
+        if awake and not timing.kept_out(queue, work, s.now):
+            yield spec, work
+
+
+def _not_admitted(s: Situation) -> Iterator[tuple[QueueClass, Queue, Workload]]:
     for spec in s.rule.batch.queues if s.rule else ():
         queue = s.pool.queue(spec.cluster_queue)
-        for work in queue.workloads if queue else ():
-            if not work.admitted and (work.active or work.uid in asleep):
-                yield spec, work
+        if queue is not None:
+            yield from ((spec, queue, work) for work in queue.workloads if not work.admitted)
 
 
 def window_open(s: Situation) -> Checks:
@@ -231,10 +237,12 @@ def _time(s: Situation, rule: Rule) -> Checks:
 
 def _work(s: Situation) -> Checks:
     found = list(waiting(s))
+    out = [work for _, _, work in _not_admitted(s) if work not in [w for _, w in found]]
+    seen = f"{len(found)}, and {len(out)} that Kueue keeps out" if out else str(len(found))
     until = timing.reclaim_at(s, s.now)
     fitting = [work for spec, work in found if until and s.now + timing.need(spec, work) <= until]
     return (
-        Check("work waiting", bool(found), str(len(found)), "at least 1", Reason.NO_WORK_WAITING),
+        Check("work waiting", bool(found), seen, "at least 1", Reason.NO_WORK_WAITING),
         Check(
             "work that fits", bool(fitting), str(len(fitting)), "at least 1", Reason.NOTHING_FITS
         ),

@@ -137,6 +137,10 @@ class Workload:
     admitted_at: datetime | None = None
     claims: int = 1
     """Cards that it wants."""
+    kept_out_until: datetime | None = None
+    """Kueue does not let it in before: it took it back, and has it wait."""
+    timed_out: bool = False
+    """Kueue took it back because its pods were not ready in time (waitForPodsReady)."""
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
@@ -180,6 +184,11 @@ class Queue:
     """How its quota could be used past the gate, each in a sentence."""
     bound_enforced: bool = True
     """Whether something in the cluster ends work after maxRuntime."""
+
+    def gate_of(self, work: Workload) -> LocalQueue | None:
+        """The LocalQueue that a workload waits in, if it exists."""
+        key = (work.namespace, work.local_queue)
+        return next((one for one in self.local_queues if (one.namespace, one.name) == key), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from idlewin.core.forecast import least_chance
-from idlewin.core.pool import Queue, Workload
+from idlewin.core.pool import Queue, StopPolicy, Workload
 from idlewin.core.rule import OnReturn, QueueClass, Rule
 from idlewin.core.situation import Situation
 from idlewin.core.status import LeadTimes, Status, WindowQueue
@@ -112,6 +112,14 @@ def need_of(spec: QueueClass, queue: Queue) -> timedelta:
     waiting = [work for work in queue.workloads if work.active and not work.admitted]
     odd = [work for work in waiting if spec.contract is not None and not work.contract]
     return max([need(spec), *(need(spec, work) for work in odd)])
+
+
+def kept_out(queue: Queue, work: Workload, now: datetime) -> bool:
+    """Whether Kueue would not let it in even with its ClusterQueue open."""
+    gate = queue.gate_of(work)
+    if gate is not None and gate.stop_policy is not StopPolicy.NONE:
+        return True
+    return work.kept_out_until is not None and now < work.kept_out_until
 
 
 def may_open(entry: WindowQueue, queue: Queue, until: datetime, now: datetime) -> bool:

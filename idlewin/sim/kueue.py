@@ -218,7 +218,7 @@ class Kueue:
 
     def _requeue(self, works: list[Work]) -> None:
         for work in works:
-            if not work.requeued and work.active and not (work.expired or work.kept_out):
+            if not work.requeued and work.active and not (work.expired or work.kept_out_until):
                 # The flip comes after the queue is open: a drained job may lose its turn.
                 delay = self._random.uniform(0.05, 1.0)
                 self._timeline.after(delay, lambda work=work: self._requeued(work))  # type: ignore[misc]
@@ -226,7 +226,7 @@ class Kueue:
             self._consider(works[0].pool)
 
     def _requeued(self, work: Work) -> None:
-        out = work.admitted or work.kept_out or not work.active
+        out = work.admitted or work.kept_out_until or not work.active
         if self._works and not out and self._open(work):
             work.requeued, work.evicted = True, False
             self.objects.touch(work)
@@ -280,6 +280,7 @@ class Kueue:
 
     def _admitted(self, work: Work) -> None:
         work.admitted, work.evicted, work.admitted_at = True, False, self._timeline.now()
+        work.timed_out = False
         self.objects.touch(work)
         self.ready.admitted(work)
         for told in self.on_admit:

@@ -157,8 +157,10 @@ class Work(Stored):
     """Its Job has failed: the work is not done, and never will be."""
     late: int = 0
     """How often Kueue took it back because its pods were not ready in time."""
-    kept_out: bool = False
+    kept_out_until: datetime | None = None
     """It waits for its time after that."""
+    timed_out: bool = False
+    """Its last eviction was for that."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

@@ -56,18 +56,18 @@ class Readiness:
         same = work.admitted and not work.evicted and work.admitted_at == since
         if self.policy is None or not (self.on and same) or work.finished or self._runs(work):
             return
-        work.late += 1
+        work.late, work.timed_out = work.late + 1, True
         if self.policy.limit is not None and work.late > self.policy.limit:
             work.active = False
             self.evict(work, OVER_LIMIT)
             return
-        work.kept_out = True
+        work.kept_out_until = self._timeline.now() + self.policy.base * 2 ** (work.late - 1)
         self.evict(work, TIMED_OUT)
-        seconds = self.policy.base.total_seconds() * 2 ** (work.late - 1)
-        self._timeline.after(seconds, lambda: self._back(work))
+        self._timeline.at(work.kept_out_until, lambda: self._back(work))
 
     def _back(self, work: Work) -> None:
-        work.kept_out = False
+        work.kept_out_until = None
+        self._objects.touch(work)
         self.requeue(work)
 
     def _runs(self, work: Work) -> bool:

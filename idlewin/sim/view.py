@@ -118,6 +118,8 @@ def _workload(work: Work) -> Workload:
         max_runtime=_remaining(work),
         admitted_at=work.admitted_at,
         claims=work.claims,
+        kept_out_until=work.kept_out_until,
+        timed_out=work.timed_out,
     )
 
 

@@ -12,9 +12,11 @@ from tests.builders import (
     a_batch_pod,
     a_lowered_target,
     a_pool,
+    a_queue,
     a_situation,
     a_status,
     a_window,
+    a_workload,
 )
 
 
@@ -39,3 +41,13 @@ def test_a_target_that_cannot_be_raised_is_an_alarm_as_one_that_does_not_get_rea
 
     assert decision.after is Phase.RESTORING
     assert "Deployment ai/qwen 0/2 ready" in "".join(decision.alarms)
+
+
+def test_work_that_kueue_took_back_for_its_pods_is_named_with_what_to_do():
+    queue = a_queue(workloads=(a_workload(timed_out=True, active=False),))
+
+    decision = decide(a_situation(pool=a_pool(queues=(queue, a_queue("resumable")))))
+
+    (told,) = (c for c in decision.status.conditions if c.type == "PodsNotReadyInTime")
+    assert "took back batch/job" in told.message
+    assert not decision.alarms

@@ -103,6 +103,21 @@ STAYS = [
         Reason.NO_WORK_WAITING,
     ),
     (
+        "work in a LocalQueue that a person stopped",
+        a_situation(pool=a_pool(queues=(a_queue(
+            workloads=(a_workload(),),
+            local_queues=(replace(a_queue().local_queues[0], stop_policy=StopPolicy.HOLD),),
+        ),))),
+        Reason.NO_WORK_WAITING,
+    ),
+    (
+        "work that Kueue has wait after a time-out",
+        a_situation(pool=a_pool(queues=(a_queue(
+            workloads=(a_workload(kept_out_until=NOW + MINUTE),)
+        ),))),
+        Reason.NO_WORK_WAITING,
+    ),
+    (
         "work that is too long for what is left",
         a_situation(
             forecast=a_forecast(31 * MINUTE),

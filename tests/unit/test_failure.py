@@ -152,6 +152,20 @@ def test_work_that_waits_in_an_open_queue_for_long_is_an_alarm():
     assert "batch/job waits in an open queue and is not admitted" in decision.alarms[0]
 
 
+def test_work_of_a_stopped_local_queue_is_not_waited_for():
+    status = a_status(Phase.HARVESTING, since=NOW - 8 * MINUTE)
+    stopped = replace(a_queue().local_queues[0], stop_policy=StopPolicy.HOLD)
+    queue = a_queue(
+        stop_policy=StopPolicy.NONE,
+        stopped_since=None,
+        workloads=(a_workload(),),
+        local_queues=(stopped,),
+    )
+    pool = gone(queues=(queue, a_queue("resumable")))
+
+    assert not decide(a_situation(Phase.HARVESTING, status=status, pool=pool)).alarms
+
+
 def test_a_window_in_which_waiting_work_was_not_let_in_is_a_failed_handover():
     decision = decide(open_and_waiting(NOW - 15 * MINUTE))
     assert decision.reason is Reason.QUEUE_DRY

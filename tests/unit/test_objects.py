@@ -398,6 +398,20 @@ def test_a_workload_tells_its_bound_contract_grace_and_cards():
     assert (work.contract, work.claims) == (True, 2)
 
 
+def test_a_workload_tells_that_its_pods_were_not_ready_in_time_and_how_long_it_is_kept_out():
+    until = {"requeueState": {"count": 1, "requeueAt": "2026-03-01T12:00:00Z"}}
+    evicted = {"type": "Evicted", "status": "True", "lastTransitionTime": "2026-03-01T11:59:00Z"}
+    late, drained = (
+        queues.workload_of(
+            a_workload(status={"conditions": [{**evicted, "reason": reason}], **state}), "q", GPU
+        )
+        for reason, state in (("PodsReadyTimeout", until), ("ClusterQueueStopped", {}))
+    )
+
+    assert (late.timed_out, late.kept_out_until) == (True, NOW)
+    assert (drained.timed_out, drained.kept_out_until) == (False, None)
+
+
 def test_a_waiting_workload_is_its_local_queues_and_without_a_mark_under_no_contract():
     work = queues.workload_of(a_workload(), "q", GPU)
 

@@ -34,10 +34,13 @@ def test_work_that_gets_no_card_is_given_up(busy: Cluster):
     busy.stays("it waits", lambda: not busy.admitted("other"), 0.5)
 
     busy.until("the first eviction", lambda: busy.cause("job") == "PodsReadyTimeout")
-    assert busy.work("job").active
+    seen = busy.until("its time", lambda: (w := busy.work("job")) and w.kept_out_until and w)
+    assert seen.active
+    assert seen.timed_out
     busy.until("the end", lambda: not busy.work("job").active)
     cause = "DeactivatedDueToRequeuingLimitExceeded"
     busy.until("its cause", lambda: busy.cause("job") == cause)
+    assert busy.work("job").timed_out
 
 
 @fact("14.3", "Hold does not keep it from that; what was evicted stays out under Hold, and runs "
