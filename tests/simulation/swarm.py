@@ -22,6 +22,7 @@ from idlewin.core.phase import TRANSITIONS, Phase, Row
 from idlewin.sim.faults import Trouble
 from idlewin.sim.world import SimLease, SpinningError, World
 from tests.simulation.checks import Checks, Violation
+from tests.simulation.conduct import Conduct
 from tests.simulation.guess import Guess
 from tests.simulation.scenario import HOURS, Cast, Story, draw
 from tests.simulation.scenery import START
@@ -67,12 +68,14 @@ def play(seed: int) -> Result:
     trouble = Trouble(world, Random(f"{seed} trouble"), cast.rates)
     world.cluster.interference = trouble
     checks = Checks(world)
+    conduct = Conduct(checks)
     checks.faults, checks.stale = lambda: trouble.injected, lambda: trouble.stale
     story = Story(world, cast, trouble)
     try:
         world.run(START + timedelta(hours=HOURS))
         story.end()
         _everybody_is_back(world, cast, checks)
+        conduct.came_back(cast.setup.name)
     except (Violation, SpinningError) as broken:
         result.failure = str(broken)
         result.last = _words(world, cast.setup.name) + story.told[-12:]
