@@ -123,7 +123,8 @@ class Conduct:
                 known = now is None or (now.writer == MANAGER and now.uid in self.local_before)
                 # What a person wrote since is what has to come back.
                 if now is not None and not known:
-                    self.local_before[now.uid] = now.stop_policy
+                    seen = local if self.checks.lagging else now
+                    self.local_before[now.uid] = seen.stop_policy
 
     def wrote(self, outcome: Outcome) -> None:
         if outcome.verdict is not Verdict.DONE:
