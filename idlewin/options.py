@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
+#: How the instance begins of a process that gives back where nobody leads.
+STAND_IN = "give-back_"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:

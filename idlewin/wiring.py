@@ -169,18 +169,19 @@ def explaining(options: Options) -> Explaining:
     )
 
 
-def returning(options: Options, rules: Collection[str]) -> tuple[KubernetesCluster, Controller]:
-    """Cycles that only give back, which is safe beside another that leads: so without a Lease."""
+def returning(
+    options: Options, paused: Collection[str], gone: Collection[str], lease: Lease
+) -> tuple[KubernetesCluster, Controller]:
+    """Cycles that only give back, which is safe beside another that leads."""
     from idlewin.adapters.api import connect  # noqa: PLC0415
     from idlewin.adapters.journal import MemoryJournal  # noqa: PLC0415
     from idlewin.adapters.kubernetes import KubernetesCluster  # noqa: PLC0415
     from idlewin.adapters.returning import Returning, UnaskedMetrics  # noqa: PLC0415
-    from idlewin.service import AloneLease  # noqa: PLC0415
 
     clock, api = SystemClock(), connect(options.kubeconfig, options.context)
     kubernetes = KubernetesCluster(api, clock, instance=options.instance)
-    cluster, metrics = Returning(kubernetes, rules), UnaskedMetrics(clock)
-    return kubernetes, controller_of(cluster, metrics, MemoryJournal(), AloneLease())
+    cluster, metrics = Returning(kubernetes, paused, gone), UnaskedMetrics(clock)
+    return kubernetes, controller_of(cluster, metrics, MemoryJournal(), lease)
 
 
 def recorded(options: Options) -> tuple[KubernetesCluster, Recorder]:

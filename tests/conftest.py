@@ -36,3 +36,9 @@ def kubelab_programs() -> Path:
 def promlab_programs() -> Path:
     """Where Prometheus and promtool are; fails where they are not built."""
     return _programs("promlab")
+
+
+@pytest.fixture(scope="session")
+def kubectl() -> Path:
+    """Kubernetes' kubectl; fails where it is not built."""
+    return _programs("kubectl") / "kubectl"

@@ -12,7 +12,8 @@ import logging
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -119,6 +120,16 @@ class Api:
                 raise
         # Once more: the server may have closed a connection that we kept.
         return self._call("GET", path, query)
+
+    def dated(self, path: str) -> tuple[Json, datetime]:
+        """An object as it is now, and what the API server's own clock says."""
+        limit = (CONNECT.total_seconds(), CALL.total_seconds())
+        answer = self._send("GET", path, {}, timeout=limit)
+        try:
+            now = parsedate_to_datetime(answer.getheader("Date") or "")
+        except ValueError:
+            raise ApiError(0, f"GET {path}: the answer has no date") from None
+        return self._read(answer), now
 
     def pages(self, path: str, **query: str) -> Iterator[tuple[list[Json], str]]:
         """All objects of a path, page by page, each page with the version of the whole list."""

@@ -27,7 +27,12 @@ class ServingWrites:
         """One patch of record and replicas; the target as remembered, or nothing is written."""
         kind = _kind(action.target)
         ours = Record(
-            rule=action.rule, uid=action.uid, replicas=action.replicas, epoch=action.epoch
+            rule=action.rule,
+            uid=action.uid,
+            replicas=action.replicas,
+            epoch=action.epoch,
+            resource=action.resource,
+            nodes=action.nodes,
         )
 
         def patch(raw: Json) -> Json | None:

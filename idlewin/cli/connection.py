@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -58,6 +59,14 @@ PrometheusToken = Annotated[
         rich_help_panel=_WHERE,
     ),
 ]
+Lease = Annotated[
+    str,
+    typer.Option(
+        metavar="NAMESPACE/NAME",
+        help="The Lease by which one of several controllers acts. Default: idlewin, in the pod's "
+        "namespace or idlewin-system.",
+    ),
+]
 RuleName = Annotated[str, typer.Argument(metavar="RULE", help="The IdleRule's name.")]
 
 
@@ -67,6 +76,16 @@ def edits(kubeconfig: Path | None, context: str | None) -> Edits:
     from idlewin.adapters.edits import Edits  # noqa: PLC0415
 
     return Edits(connect(kubeconfig, context))
+
+
+def a_lease(text: str) -> tuple[str, str]:
+    """The namespace and the name that --lease says. Raises UsageError."""
+    if not text:
+        return os.environ.get("POD_NAMESPACE") or "idlewin-system", "idlewin"
+    namespace, slash, name = text.partition("/")
+    if not (namespace and slash and name) or "/" in name:
+        raise UsageError(f"--lease {text!r} names no Lease; write NAMESPACE/NAME")
+    return namespace, name
 
 
 def a_url(prometheus: str) -> str:

@@ -13,7 +13,15 @@ import typer
 
 from idlewin.adapters.files import refuse_acting
 from idlewin.adapters.logs import LogFormat, set_up
-from idlewin.cli.connection import Context, Kubeconfig, Prometheus, PrometheusToken, a_url
+from idlewin.cli.connection import (
+    Context,
+    Kubeconfig,
+    Lease,
+    Prometheus,
+    PrometheusToken,
+    a_lease,
+    a_url,
+)
 from idlewin.core.text import format_duration, parse_duration
 from idlewin.errors import Exit, UsageError
 from idlewin.options import Options
@@ -65,14 +73,6 @@ _Workers = Annotated[
 _Journal = Annotated[
     Path | None, typer.Option(help="A file that every decision is written to, as JSON lines.")
 ]
-_Lease = Annotated[
-    str,
-    typer.Option(
-        metavar="NAMESPACE/NAME",
-        help="The Lease by which one of several controllers acts. Default: idlewin, in the pod's "
-        "namespace or idlewin-system.",
-    ),
-]
 _LeaseDuration = Annotated[
     str,
     typer.Option(
@@ -98,7 +98,7 @@ def run(
     tick: _Tick = "15s",
     workers: _Workers = 4,
     journal: _Journal = None,
-    lease: _Lease = "",
+    lease: Lease = "",
     lease_duration: _LeaseDuration = "15s",
     no_lease: _NoLease = False,
     log_format: _LogFormat = LogFormat.TEXT,
@@ -119,7 +119,7 @@ def run(
         listen=_address(listen),
         token=_token(token_file),
         journal=journal,
-        lease=None if no_lease else _lease(lease),
+        lease=None if no_lease else a_lease(lease),
         lease_duration=_at_least("--lease-duration", lease_duration, LEAST_LEASE),
         instance=f"{os.environ.get('POD_NAME') or socket.gethostname()}_{os.getpid()}",
         tick=_at_least("--tick", tick, LEAST_TICK),
@@ -161,15 +161,6 @@ def _token(path: Path | None) -> str:
     if not token:
         raise UsageError(f"--token-file {path} is empty; write a token into it")
     return token
-
-
-def _lease(text: str) -> tuple[str, str]:
-    if not text:
-        return os.environ.get("POD_NAMESPACE") or "idlewin-system", "idlewin"
-    namespace, slash, name = text.partition("/")
-    if not (namespace and slash and name) or "/" in name:
-        raise UsageError(f"--lease {text!r} names no Lease; write NAMESPACE/NAME")
-    return namespace, name
 
 
 def _at_least(option: str, text: str, least: timedelta) -> timedelta:

@@ -59,6 +59,10 @@ class ScaleToZero:
     resource_version: str
     rule: str
     epoch: int
+    resource: str = ""
+    """The window's cards, for the record."""
+    nodes: dict[str, str] = field(default_factory=dict)
+    """The labels of the nodes that they are on, for the record."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,12 +134,13 @@ def _taken_over(s: Situation, status: Status, reason: Reason) -> Status:
     counters = status.counters
     if reason is Reason.OPEN_WITH_BATCH and any(opening.opened_by_other(q) for q in adopted):
         counters = replace(counters, corrections=counters.corrections + 1)
+    resource, nodes = _cards_of(s)
     window = Window(
         epoch=status.epoch,
         generation=s.object.generation,
         opened_at=s.now,
-        resource=s.rule.cards.resource if s.rule else "",
-        node_selector=s.rule.cards.node_selector if s.rule else {},
+        resource=resource,
+        node_selector=nodes,
         count=s.rule.cards.count if s.rule else 0,
         targets=found,
         queues=tuple(_unknown_class(queue, specs.get(queue.name)) for queue in adopted),
@@ -151,6 +152,15 @@ def _taken_over(s: Situation, status: Status, reason: Reason) -> Status:
             window, on_return=s.rule.batch.on_return, drain_timeout=s.rule.batch.drain_timeout
         )
     return replace(status, window=window, counters=counters, until=None)
+
+
+def _cards_of(s: Situation) -> tuple[str, dict[str, str]]:
+    """The cards that were lent, as a record tells; else those of the rule."""
+    for target in s.pool.targets:
+        record = target.record
+        if record and record.rule == s.object.name and record.resource:
+            return record.resource, record.nodes
+    return (s.rule.cards.resource, s.rule.cards.node_selector) if s.rule else ("", {})
 
 
 def _from_record(target: Target) -> Remembered:

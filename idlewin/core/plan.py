@@ -69,6 +69,8 @@ def _lower(s: Situation) -> Iterator[Action]:
                 resource_version=now.resource_version,
                 rule=s.object.name,
                 epoch=s.status.epoch,
+                resource=s.window.resource if s.window else "",
+                nodes=s.window.node_selector if s.window else {},
             )
 
 

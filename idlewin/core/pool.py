@@ -49,6 +49,10 @@ class Record:
     uid: str
     replicas: int
     epoch: int
+    resource: str = ""
+    """The window's cards: who else is on them has to be seen, whatever else is lost."""
+    nodes: dict[str, str] = field(default_factory=dict)
+    """The labels of the nodes that they are on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -112,7 +112,12 @@ class Writes:
         if target.replicas != action.replicas or target.record is not None:
             return Outcome(action, Verdict.CONFLICT, "409 its owner has changed it")
         target.record = Record(
-            rule=action.rule, uid=action.uid, replicas=action.replicas, epoch=action.epoch
+            rule=action.rule,
+            uid=action.uid,
+            replicas=action.replicas,
+            epoch=action.epoch,
+            resource=action.resource,
+            nodes=action.nodes,
         )
         self._scaled(target, 0)
         target.at_our_zero = True

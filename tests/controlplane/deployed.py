@@ -67,6 +67,17 @@ def the(things: Iterable[Thing], kind: str) -> Thing:
     return found
 
 
+def environment_of(container: Thing, fields: Mapping[str, str]) -> dict[str, str]:
+    """A container's environment, and where this Python's programs are; nothing else."""
+    said = {
+        entry["name"]: entry["value"]
+        if "value" in entry
+        else fields[entry["valueFrom"]["fieldRef"]["fieldPath"]]
+        for entry in container.get("env", ())
+    }
+    return {**said, "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"}
+
+
 class Controller:
     """The Deployment's container as a child process, on a port of its own.
 
@@ -123,13 +134,7 @@ class Controller:
     def environment(self) -> dict[str, str]:
         """The manifest's environment, and where this Python's programs are; nothing else."""
         fields = {"metadata.name": self._name, "metadata.namespace": self.namespace}
-        said = {
-            entry["name"]: entry["value"]
-            if "value" in entry
-            else fields[entry["valueFrom"]["fieldRef"]["fieldPath"]]
-            for entry in self._container.get("env", ())
-        }
-        return {**said, "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"}
+        return environment_of(self._container, fields)
 
     def start(self) -> None:
         """Start it, or start it again after a kill. Returns at once."""

@@ -1,6 +1,6 @@
 """Builds the labs' programs once, into a cache outside the tree; nothing is started here.
 
-    python -m tests.labs.build [kubelab|promlab|all]    builds what is missing
+    python -m tests.labs.build [kubelab|promlab|kubectl|all]    builds what is missing
     python -m tests.labs.build --has-go                 exit code 0: this machine can build
 
 A lab's programs live in CACHE/<lab>-<digest of its sources>, so that a changed source is built
@@ -97,6 +97,11 @@ LABS = {
             )
             for name in ("prometheus", "promtool")
         ),
+        sources=("go.mod", "go.sum", "*.go"),
+    ),
+    "kubectl": Lab(
+        name="kubectl",
+        programs=(Program(name="kubectl", package="."),),
         sources=("go.mod", "go.sum", "*.go"),
     ),
 }

@@ -82,6 +82,9 @@ def test_a_verb_that_cannot_be_loaded_does_not_take_the_others_with_it(monkeypat
         (("chekc",), "No such command 'chekc'. Did you mean 'check'?"),
         (("check",), "Missing argument 'paths'"),
         (("check", "-o", "xml", "rules"), "'xml' is not one of 'text', 'json'"),
+        (("give-back",), "error: name one rule, or write --all, or --stale DURATION"),
+        (("give-back", "r", "--stale", "15m"), "error: name one rule, or write --all, or --stale"),
+        (("give-back", "--stale", "soon"), "error: --stale: 'soon' is not a duration"),
         (("check", "no/such/path"), "error: no/such/path is not there; name a rule file or a"),
     ],
 )

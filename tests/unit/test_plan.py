@@ -23,7 +23,7 @@ from idlewin.core.decision import (
 )
 from idlewin.core.load import Level, Load
 from idlewin.core.phase import Phase
-from idlewin.core.pool import StopPolicy
+from idlewin.core.pool import Record, StopPolicy
 from idlewin.core.reason import Reason
 from idlewin.core.rule import Mode, OnReturn
 from idlewin.core.status import Counters, Owed, OwedQueue, OwedWorkload
@@ -106,6 +106,30 @@ def test_a_status_that_is_lost_is_made_good_by_the_annotation():
 
     assert decision.reason is Reason.RECORD_FOUND
     assert decision.status.window.targets[0].replicas == 2
+
+
+def test_a_record_alone_says_which_cards_to_look_at():
+    record = Record(
+        rule="b580", uid="t1", replicas=2, epoch=1, resource="gpu.intel.com/xe", nodes={"a": "b"}
+    )
+    targets = (a_lowered_target(record=record, claims=0),)
+    lost = with_rule(a_situation(pool=gone(targets=targets)), status=None, rule=None)
+
+    window = decide(lost).status.window
+
+    assert (window.resource, window.node_selector) == ("gpu.intel.com/xe", {"a": "b"})
+
+
+def test_a_target_is_lowered_with_the_cards_of_its_window_on_the_record():
+    window = a_window(targets=(replace(a_window().targets[0], lowered=False),))
+    status = replace(a_status(Y), since=NOW - MINUTE, window=window)
+    situation = with_rule(away(Y, pool=a_pool()), status=status)
+    (lower,) = [a for a in decide(situation).actions if isinstance(a, ScaleToZero)]
+
+    assert (lower.resource, lower.nodes) == (
+        situation.window.resource,
+        situation.window.node_selector,
+    )
 
 
 def test_a_lost_status_does_not_fall_behind_the_epoch_of_its_queues():

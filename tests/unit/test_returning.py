@@ -4,8 +4,10 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from idlewin.adapters.returning import Returning, UnaskedMetrics
+from idlewin.core.decision import Outcome, Remember, Verdict
 from idlewin.core.load import Level, judge
 from idlewin.core.pool import RuleObject
+from idlewin.core.status import Status
 from tests.builders import a_rule
 
 NOW = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
@@ -17,6 +19,9 @@ class Shown:
 
     def rule(self, name):
         return self.rules.get(name)
+
+    def apply(self, action):
+        return Outcome(action, Verdict.GONE)
 
 
 class Noon:
@@ -52,3 +57,20 @@ def test_demand_that_is_not_asked_is_unknown_now_and_in_the_past():
     assert level is Level.UNKNOWN
     assert history.unknown == (history.covers,)
     assert history.covers.end == NOW
+
+
+def test_a_rule_that_is_gone_is_stood_in_for_and_remembers_till_it_is_made_anew():
+    shown = Shown()
+    cluster = Returning(shown, [], gone=["lost"])
+    status = Status(phase="Reclaiming", epoch=4)
+
+    first = cluster.rule("lost")
+    outcome = cluster.apply(Remember("lost", "", None, status))
+    second = cluster.rule("lost")
+    shown.rules["lost"] = again = stored("lost", a_rule())
+
+    assert (first.deleting, first.finalizer, first.rule, first.status) == (True, False, None, None)
+    assert (outcome.verdict, second.status) == (Verdict.DONE, status)
+    assert cluster.rule("lost") is again
+    assert cluster.apply(Remember("lost", "1", None, status)).verdict is Verdict.GONE
+    assert cluster.apply(Remember("other", "1", None, status)).verdict is Verdict.GONE
