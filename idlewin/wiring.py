@@ -1,7 +1,6 @@
 """The only file that knows concrete adapters: one function a mode, and nothing else.
 
-Modes differ here and nowhere else. Imports are inside the functions: the command line loads what
-one mode needs.
+Modes differ here only. Imports are inside the functions: the command line loads what a mode needs.
 """
 
 from __future__ import annotations
