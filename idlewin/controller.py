@@ -38,6 +38,8 @@ RUNGS = 3
 WRITE_EVERY = timedelta(seconds=30)
 #: After a write that did not get through.
 RETRY = timedelta(seconds=2)
+#: What was seen longer ago gives nothing more away: writes may be slow, and users come back.
+FRESH = timedelta(seconds=5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,8 +92,12 @@ class Controller:
 
     def _rehearsed(self, s: Situation) -> tuple[Situation, Decision]:
         """Ask the API server whether it would take the handover's patches."""
-        refused = self._cluster.rehearse(handover(s))
-        rehearsal = Rehearsal(at=s.now, refused=refused)
+        no = [one for one in self._cluster.rehearse(handover(s)) if one.verdict is not Verdict.DONE]
+        rehearsal = Rehearsal(
+            at=s.now,
+            refused="; ".join(one.message or one.verdict for one in no),
+            final=all(one.verdict is Verdict.REFUSED for one in no),
+        )
         self._observer.memory(s.object.name).rehearsal = rehearsal
         s = replace(s, rehearsal=rehearsal)
         return s, decide(s)
@@ -138,7 +144,9 @@ class Controller:
         for action in actions:
             if not self._ports.lease.held():
                 break
-            if (failed and gives(action)) or self._too_soon(s, decision, action, memory):
+            if gives(action) and (failed or self._ports.clock.now() > s.now + FRESH):
+                continue
+            if self._too_soon(s, decision, action, memory):
                 continue
             outcome = self._cluster.apply(_by_version(s, action))
             outcomes.append(outcome)
@@ -170,7 +178,11 @@ class Controller:
     def _revisit(self, s: Situation, decision: Decision, outcomes: tuple[Outcome, ...]) -> datetime:
         """When to look again: what is due by time, a retry, a late write of the status, demand."""
         due = [decision.revisit_at]
-        if any(outcome.verdict is not Verdict.DONE for outcome in outcomes):
+        if decision.changes_phase and _unheard(outcomes):
+            due = []  # the phase that it comes to is not ours yet
+        done = [outcome.action for outcome in outcomes]
+        left = any(gives(action) and action not in done for action in decision.actions)
+        if left or any(outcome.verdict is not Verdict.DONE for outcome in outcomes):
             due.append(s.now + RETRY)
         written = self._observer.memory(s.object.name).written_at
         late = any(isinstance(a, Remember) for a in decision.actions) and not any(
@@ -216,6 +228,14 @@ def _wrote(outcomes: tuple[Outcome, ...]) -> bool:
 
 def _undone(outcomes: tuple[Outcome, ...] | list[Outcome], kind: type) -> bool:
     return any(isinstance(o.action, kind) and o.verdict is not Verdict.DONE for o in outcomes)
+
+
+def _unheard(outcomes: tuple[Outcome, ...]) -> bool:
+    """Whether the status could not be written, other than because it is newer than we know."""
+    return any(
+        isinstance(one.action, Remember) and one.verdict in (Verdict.FAILED, Verdict.REFUSED)
+        for one in outcomes
+    )
 
 
 def _essence(status: Status) -> Status:

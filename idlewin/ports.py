@@ -51,8 +51,8 @@ class Cluster(Protocol):
         """Carry out one action. Never raises: what went wrong is the outcome's."""
         ...
 
-    def rehearse(self, actions: Sequence[Action]) -> str:
-        """Ask the API server by dry run; empty where it would take all, else what it refuses."""
+    def rehearse(self, actions: Sequence[Action]) -> tuple[Outcome, ...]:
+        """What would become of actions, asked of the API server by dry run. Never raises."""
         ...
 
     def announce(self, decision: Decision) -> None:

@@ -18,7 +18,7 @@ from idlewin.adapters.reflector import Counts, Timing
 from idlewin.adapters.wake import Concerns
 from idlewin.adapters.watched import Watched
 from idlewin.adapters.writes import Writer
-from idlewin.core.decision import Action, Decision, Outcome, Verdict
+from idlewin.core.decision import Action, Decision, Outcome
 from idlewin.core.pool import Pool, RuleObject, Scope
 from idlewin.ports import Clock, LookError
 
@@ -111,10 +111,9 @@ class KubernetesCluster:
         """Carry out one action. Never raises: what went wrong is the outcome's."""
         return self._writer.apply(action)
 
-    def rehearse(self, actions: Sequence[Action]) -> str:
-        """Ask the API server by dry run; empty where it would take all, else what it refuses."""
-        outcomes = [self._rehearsal.apply(action) for action in actions]
-        return "; ".join(one.message for one in outcomes if one.verdict is not Verdict.DONE)
+    def rehearse(self, actions: Sequence[Action]) -> tuple[Outcome, ...]:
+        """What would become of actions, asked by dry run. Never raises."""
+        return tuple(self._rehearsal.apply(action) for action in actions)
 
     def announce(self, decision: Decision) -> None:
         """Tell a change of phase, or an alarm, as Kubernetes Events, as well as may be."""

@@ -152,7 +152,7 @@ class Probing:
         """Carry out one action."""
         return self._cluster.apply(action)
 
-    def rehearse(self, actions: Sequence[Action]) -> str:
+    def rehearse(self, actions: Sequence[Action]) -> tuple[Outcome, ...]:
         """Ask the API server by dry run."""
         return self._cluster.rehearse(actions)
 

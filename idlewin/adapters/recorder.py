@@ -99,9 +99,9 @@ class Recorder:
                 pass
         return Outcome(action, Verdict.DONE, "not sent: dry run", version)
 
-    def rehearse(self, actions: Sequence[Action]) -> str:  # noqa: ARG002 - the port's shape
+    def rehearse(self, actions: Sequence[Action]) -> tuple[Outcome, ...]:  # noqa: ARG002 - the port
         """Nothing is asked, so nothing is refused."""
-        return ""
+        return ()
 
     def announce(self, decision: Decision) -> None:
         """No Event is written; the journal has it."""

@@ -69,7 +69,7 @@ class Returning:
             return Outcome(action, Verdict.DONE)
         return self._cluster.apply(action)
 
-    def rehearse(self, actions: Sequence[Action]) -> str:
+    def rehearse(self, actions: Sequence[Action]) -> tuple[Outcome, ...]:
         """Ask the API server by dry run."""
         return self._cluster.rehearse(actions)
 

@@ -22,9 +22,6 @@ from idlewin.core.situation import Situation
 from idlewin.core.status import Remembered
 from idlewin.core.text import format_duration, format_instant
 
-#: A dry run of a handover's patches is asked for at most so often.
-REHEARSE_EVERY = timedelta(minutes=5)
-
 
 def may_act(s: Situation) -> bool:
     """Whether the rule may change anything of the cluster outside a return."""
@@ -199,7 +196,8 @@ def _idleness(s: Situation, rule: Rule) -> Checks:
 def _pace(s: Situation, rule: Rule) -> Checks:
     """Against flapping: the shortest stay, the back-off, the day's windows."""
     counters = s.status.counters
-    stay = s.since + rule.window.min_serving if counters.windows else s.now
+    # By the epoch, which a lost status takes up again from records and queues; counters do not.
+    stay = s.since + rule.window.min_serving if s.status.epoch else s.now
     off = s.status.back_off_until
     today = s.status.counters.day == rule.window.calendar.day_of(s.now).isoformat()
     opened = counters.windows_today if today else 0
@@ -222,7 +220,8 @@ def _time(s: Situation, rule: Rule) -> Checks:
     back = timing.wanted_back(s, s.now)
     length = max(back - s.now, timedelta()) if back else timedelta()
     odds = least_chance(rule.forecast.budget, rule.window.max_per_day)
-    seen = f"{format_duration(_whole(length))} at a chance of {odds:.3g}"
+    whole = timedelta(seconds=int(length.total_seconds()))
+    seen = f"{format_duration(whole)} at a chance of {odds:.3g}"
     return (
         Check("calendar", closes is not None,
               f"until {format_instant(closes)}" if closes else
@@ -262,8 +261,8 @@ def _cards(s: Situation) -> Checks:
 
 def _permission(s: Situation, rule: Rule) -> Checks:
     """Last, so that Observe says what Act would do."""
-    asked = s.rehearsal if s.rehearsal and s.now < s.rehearsal.at + REHEARSE_EVERY else None
-    again = asked.at + REHEARSE_EVERY if asked else None
+    asked = s.rehearsal if s.rehearsal and s.now < s.rehearsal.again_at else None
+    again = asked.again_at if asked else None
     return (
         Check("mode", rule.mode is Mode.ACT, rule.mode.value, "Act", Reason.OBSERVE_ONLY),
         Check("dry run", asked is not None, "asked" if asked else "not asked", "asked",
@@ -277,7 +276,3 @@ def _permission(s: Situation, rule: Rule) -> Checks:
 def _first(texts: list[str]) -> str:
     more = f" (and {len(texts) - 1} more)" if len(texts) > 1 else ""
     return texts[0] + more if texts else "yes"
-
-
-def _whole(length: timedelta) -> timedelta:
-    return timedelta(seconds=int(length.total_seconds()))

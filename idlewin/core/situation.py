@@ -15,6 +15,11 @@ from idlewin.core.pool import Pool, RuleObject
 from idlewin.core.rule import Rule
 from idlewin.core.status import Status, Window
 
+#: A dry run of a handover's patches is asked for at most so often,
+REHEARSE_EVERY = timedelta(minutes=5)
+#: and after this where it had no final answer: the API server was away, say.
+REHEARSE_AGAIN = timedelta(seconds=15)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rehearsal:
@@ -23,6 +28,13 @@ class Rehearsal:
     at: datetime
     refused: str = ""
     """Empty: it would take them all."""
+    final: bool = True
+    """False: something was not answered, or had just changed; it says nothing of next time."""
+
+    @property
+    def again_at(self) -> datetime:
+        """When it may be asked for again."""
+        return self.at + (REHEARSE_EVERY if self.final else REHEARSE_AGAIN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

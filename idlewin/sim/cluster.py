@@ -157,7 +157,7 @@ class SimCluster:
         cluster.announced = self.announced
         return cluster
 
-    def rehearse(self, actions: Sequence[Action]) -> str:
+    def rehearse(self, actions: Sequence[Action]) -> tuple[Outcome, ...]:
         """What the API server would refuse of some writes, by its webhooks as they are."""
         return self._writes.rehearse(actions)
 

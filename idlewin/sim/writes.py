@@ -58,16 +58,20 @@ class Writes:
         """Write, or say why not."""
         return self._how[type(action)](action)
 
-    def rehearse(self, actions: Sequence[Action]) -> str:
-        """What would be refused of some writes; empty where all would be taken."""
-        for action in actions:
-            if isinstance(action, SetStopPolicy | FenceQueue) and not self._kueue.up:
-                return f"ClusterQueue {action.queue}: {WEBHOOK}"
-            if isinstance(action, ScaleToZero):
-                target = self._find(action.target, action.uid)
-                if target is None or (target.inside_kueue and not self._kueue.up):
-                    return f"{action.target}: {WEBHOOK if target else '404 not found'}"
-        return ""
+    def rehearse(self, actions: Sequence[Action]) -> tuple[Outcome, ...]:
+        """What would become of some writes."""
+        return tuple(self._rehearsed(action) for action in actions)
+
+    def _rehearsed(self, action: Action) -> Outcome:
+        if isinstance(action, SetStopPolicy | FenceQueue) and not self._kueue.up:
+            return Outcome(action, Verdict.REFUSED, f"ClusterQueue {action.queue}: {WEBHOOK}")
+        if isinstance(action, ScaleToZero):
+            target = self._find(action.target, action.uid)
+            if target is None:
+                return Outcome(action, Verdict.GONE, f"{action.target}: 404 not found")
+            if target.inside_kueue and not self._kueue.up:
+                return Outcome(action, Verdict.REFUSED, f"{action.target}: {WEBHOOK}")
+        return Outcome(action, Verdict.DONE)
 
     def _remember(self, action: Remember) -> Outcome:
         rule = self._objects.rules.get(action.rule)

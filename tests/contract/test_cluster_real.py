@@ -308,7 +308,8 @@ def test_with_kueue_down_the_ladder_below_the_queue_still_works(place: Place) ->
     try:
         refused = place.apply(place.policy(StopPolicy.HOLD_AND_DRAIN))
         assert refused.verdict is Verdict.REFUSED
-        assert "webhook" in place.cluster.rehearse([place.policy(StopPolicy.HOLD)])
+        (told,) = place.cluster.rehearse([place.policy(StopPolicy.HOLD)])
+        assert "webhook" in told.message
         stop = StopLocalQueue(queue.local_queues[0], place.name, StopPolicy.HOLD_AND_DRAIN)
         assert verdict(place, stop) is Verdict.DONE
         assert verdict(place, EvictPod(pod)) is Verdict.DONE

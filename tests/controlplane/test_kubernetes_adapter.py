@@ -11,7 +11,7 @@ from queue import Empty, Queue
 import pytest
 
 from idlewin.adapters.kubernetes import KubernetesCluster
-from idlewin.core.decision import Decision
+from idlewin.core.decision import Decision, Verdict
 from idlewin.core.phase import Phase
 from idlewin.core.pool import Role, StopPolicy
 from idlewin.core.reason import Reason
@@ -196,10 +196,12 @@ def test_a_rehearsal_asks_for_everything_and_changes_nothing(place: Place) -> No
     place.make_target()
     actions = [place.to_zero(), place.policy(StopPolicy.NONE)]
 
-    assert place.cluster.rehearse(actions) == ""
+    assert [one.verdict for one in place.cluster.rehearse(actions)] == [Verdict.DONE] * 2
     assert (place.look().targets[0].replicas, place.look().queues[0].epoch) == (1, None)
     place.edit(place.target_path, spec={"replicas": 2})
-    assert "remembered" in place.cluster.rehearse(actions)
+    refused, taken = place.cluster.rehearse(actions)
+    assert "remembered" in refused.message
+    assert taken.verdict is Verdict.DONE
 
 
 def test_a_change_of_phase_is_an_event_on_the_rule(place: Place) -> None:

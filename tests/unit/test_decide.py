@@ -85,6 +85,11 @@ STAYS = [
         Reason.MIN_SERVING,
     ),
     (
+        "serving that has just come back, of a rule whose counters were lost",
+        a_situation(status=a_status(since=NOW - MINUTE, epoch=4)),
+        Reason.MIN_SERVING,
+    ),
+    (
         "a handover that failed a moment ago",
         a_situation(status=a_status(back_off_until=NOW + MINUTE)),
         Reason.BACKING_OFF,
@@ -141,6 +146,16 @@ STAYS = [
         "a dry run that was refused",
         a_situation(rehearsal=Rehearsal(at=NOW, refused="webhook said no")),
         Reason.REHEARSAL_REFUSED,
+    ),
+    (
+        "a dry run that was not answered a moment ago",
+        a_situation(rehearsal=Rehearsal(at=NOW, refused="no answer", final=False)),
+        Reason.REHEARSAL_REFUSED,
+    ),
+    (
+        "a dry run that was not answered a while ago",
+        a_situation(rehearsal=Rehearsal(at=NOW - MINUTE, refused="no answer", final=False)),
+        Reason.REHEARSAL_DUE,
     ),
     ("a rule that cannot be read", with_rule(a_situation(), rule=None, error="spec.mode"),
      Reason.RULE_INVALID),

@@ -132,5 +132,5 @@ def test_the_record_is_bounded(recorder):
 
 
 def test_nothing_is_asked_by_a_rehearsal(recorder):
-    assert recorder.rehearse((remember(),)) == ""
+    assert recorder.rehearse((remember(),)) == ()
     assert recorder.written == ()
