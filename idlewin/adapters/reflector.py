@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -84,12 +84,14 @@ class Reflector:
         self.synced = Event()
         self.trouble = ""
         """What went wrong last; empty while all is well."""
+        self.in_sight: Callable[[], object] = lambda: None
+        """Called when it is in touch again after a failure."""
         self._source = source
         self._store = store
         self._timing = timing or Timing()
         self._version = ""
         self._lost_since: float | None = None
-        self._failures = 0
+        self._failures, self._expired = 0, False
         self._watching: Events | None = None
         self._stopping = Event()
         self._thread = Thread(target=self._run, name=f"reflector {path}", daemon=True)
@@ -130,8 +132,12 @@ class Reflector:
                 # No failure yet: a quiet path looks the same. A dead one fails to be reached.
                 self.counts.silences += 1
             except ApiError as error:
+                expired, self._expired = self._expired, error.status == 410
                 if error.status in (404, 410):
                     self._version = ""
+                if self._expired and not expired:
+                    # A server that says so is there again: what failed before is over.
+                    self._failures = 0
                 self._failed(str(error))
             except Exception as error:
                 # A bug, or an object unlike all others: begin anew rather than go blind.
@@ -148,9 +154,14 @@ class Reflector:
             if error.status != 404:
                 raise
             self._store.clear()
-        self._lost_since = None
         self.synced.set()
+        self._in_touch_again()
         return bool(self._version)
+
+    def _in_touch_again(self) -> None:
+        lost, self._lost_since = self._lost_since, None
+        if lost is not None:
+            self.in_sight()
 
     def _watch(self) -> None:
         self.counts.watches += 1
@@ -161,7 +172,8 @@ class Reflector:
         ) as events:
             self._watching = events
             # Taken up where we left off: nothing is missed from here.
-            self._lost_since, self.trouble = None, ""
+            self.trouble = ""
+            self._in_touch_again()
             try:
                 for event in events:
                     self._take(event)

@@ -35,6 +35,8 @@ class Concerns:
             self._listen(store.subscribe, partial(self._of_target, name))
         for stored in stores.rules.all():
             self._rule_changed("ADDED", stored)
+        # A pool that could not be looked at is looked at as soon as it can be, changed or not.
+        stores.on_sight(self._all)
 
     def _listen(
         self,
@@ -46,6 +48,10 @@ class Concerns:
                 self._wake(name)
 
         subscribe(changed)
+
+    def _all(self) -> None:
+        for name in list(self._scopes):
+            self._wake(name)
 
     def _rule_changed(self, change: str, stored: Json) -> None:
         name = stored["metadata"]["name"]

@@ -107,6 +107,11 @@ class Watched:
             if not (one.synced.is_set() if synced_only else one.in_touch)
         )
 
+    def on_sight(self, told: Callable[[], object]) -> None:
+        """Have it told whenever a kind is in touch again after a failure."""
+        for reflector in self._reflectors:
+            reflector.in_sight = told
+
     def counts(self) -> Iterator[tuple[str, Any]]:
         """How often each path was listed and watched, and failed."""
         return ((one.path, one.counts) for one in self._reflectors)

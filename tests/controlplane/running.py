@@ -96,9 +96,14 @@ class Running:
         return [line for line in read_journal(self._journal) if line.get("rule") == rule]
 
     def moves(self, rule: str) -> list[tuple[str, str, str]]:
-        """The changes of phase so far: from, to, reason."""
+        """The changes of phase so far that were written: from, to, reason."""
         return [
             (line["before"], line["after"], line["reason"])
             for line in self.journal(rule)
-            if line["before"] != line["after"]
+            if line["before"] != line["after"] and _written(line)
         ]
+
+
+def _written(line: Json) -> bool:
+    told = (one["verdict"] for one in line["outcomes"] if one["action"]["kind"] == "Remember")
+    return all(verdict == "Done" for verdict in told)

@@ -120,6 +120,43 @@ def test_410_lists_again_and_drops_what_is_gone(run, gone):
     assert [one["metadata"]["name"] for one in store.all()] == ["b"]
 
 
+def test_410_after_failures_lists_again_without_their_wait(run, caplog):
+    # The API server was away for long: what it says first is that it has forgotten the version.
+    slow = Timing(first_retry=timedelta(milliseconds=1), longest_retry=timedelta(minutes=1))
+    away = [[ApiError(0, "refused")]] * 10
+    caplog.set_level("INFO")
+    source = Scripted([([], "5"), ([], "9")], *away, [expired()])
+    run(source, slow)
+
+    assert source.waiting.wait(PATIENCE_S)
+    assert source.calls()[-3:] == ["watch 5", "list", "watch 9"]
+    waits = [line.rpartition("at most ")[2] for line in caplog.messages]
+    assert waits[-2:] == ["0.5 s", "0.0 s"]
+
+
+def test_410_again_and_again_is_asked_less_and_less(run):
+    source = Scripted([([], "5")], *[[expired()]] * 30)
+    run(source, Timing(first_retry=timedelta(milliseconds=10)))
+
+    assert not source.waiting.wait(0.5)
+    assert len(source.calls()) < 20
+
+
+def test_who_is_in_touch_again_says_so(run):
+    source, told = Scripted([([], "5")]), Event()
+    reflector, _ = run(source)
+    assert source.waiting.wait(PATIENCE_S)
+    reflector.in_sight = told.set
+
+    source.refuses = True
+    source.close()
+    assert source.refused.wait(PATIENCE_S)
+    assert not told.is_set()
+    source.refuses = False
+
+    assert told.wait(PATIENCE_S)
+
+
 def test_a_bookmark_moves_the_version_and_nothing_else(run):
     bookmark = {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "40"}}}
     source = Scripted([([], "5")], [bookmark])
