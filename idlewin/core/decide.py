@@ -35,7 +35,7 @@ def decide(s: Situation) -> Decision:
     if stored:
         s = replace(s, object=replace(s.object, status=follow.taken_in(s)))
     phase = s.phase
-    if phase is None:
+    if phase is None or (phase is not Phase.SERVING and s.window is None):
         return _move(s, Row(Phase.HARVESTING, Phase.RECLAIMING, Reason.UNKNOWN_PHASE), (), stored)
     asked: list[Check] = []
     for row in leaving(phase):

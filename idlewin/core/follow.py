@@ -43,6 +43,8 @@ def moved(s: Situation, row: Row) -> Status:
         case Phase.SERVING, Phase.RECLAIMING:
             return _taken_over(s, status, row.reason)
         case ((Phase.YIELDING | Phase.HARVESTING), Phase.RECLAIMING):
+            if s.window is None:
+                return _taken_over(s, status, row.reason)
             return _given_back(s, status, row.reason)
         case Phase.RECLAIMING, Phase.RESTORING:
             since = s.window.restoring_since if s.window else None

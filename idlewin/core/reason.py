@@ -154,4 +154,7 @@ class Reason(StrEnum):
     )
     SERVING_STARTING = "ServingStarting", "Serving is on its way back."
 
-    UNKNOWN_PHASE = "UnknownPhase", "The status was written by a newer version; it is given back."
+    UNKNOWN_PHASE = (
+        "UnknownPhase",
+        "The status has a phase of a newer version, or its window is lost; it is given back.",
+    )

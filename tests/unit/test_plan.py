@@ -70,6 +70,17 @@ def test_a_phase_of_a_newer_version_is_given_back():
     assert (decision.after, decision.reason) == (R, Reason.UNKNOWN_PHASE)
 
 
+@pytest.mark.parametrize("phase", ["Yielding", "Harvesting", "Reclaiming", "Restoring", "Dreaming"])
+def test_a_status_that_has_lost_its_window_is_made_good_by_the_annotation(phase):
+    status = replace(a_status(H), phase=phase, epoch=7, window=None)
+
+    decision = decide(a_situation(H, status=status, pool=gone()))
+
+    assert (decision.after, decision.reason) == (R, Reason.UNKNOWN_PHASE)
+    assert decision.status.window.targets[0].replicas == 2
+    assert (decision.status.epoch, decision.status.window.give_back_epoch) == (8, 8)
+
+
 def test_the_record_carries_what_was_remembered_and_not_a_fresh_value():
     situation = away(Y, pool=a_pool(targets=(a_target(replicas=7, ready=7),)))
     status = replace(a_status(Y), since=NOW - MINUTE, window=a_window(
