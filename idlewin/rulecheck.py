@@ -12,7 +12,7 @@ from datetime import timedelta
 
 from idlewin.catalogue import problems as source_problems, sources
 from idlewin.core.condition import INSIDE_KUEUE
-from idlewin.core.lint import Fault, Refusal, refusals
+from idlewin.core.lint import Fault, Refusal, refusals, too_much_quota
 from idlewin.core.pool import RuleObject
 from idlewin.core.rule import Cards, Rule
 from idlewin.core.scope import scope_of
@@ -73,6 +73,8 @@ def _held(document: Document, known: list[RuleObject], cluster: Cluster) -> Docu
         for target in pool.targets
         if target.inside_kueue
     ]
+    if text := too_much_quota(document.rule, pool):
+        told.append(document.finding(_at(("batch", "queues"), text), warning=True))
     return replace(document, findings=(*document.findings, *told))
 
 

@@ -15,7 +15,8 @@ from idlewin.adapters import watched
 from idlewin.adapters.api import Api, ApiError
 from idlewin.adapters.fields import claims, labels_of, whole
 from idlewin.adapters.objects import batch_owner, ended, node_dead, other_owner, pod_of
-from idlewin.adapters.queues import epoch_of, leaks, queue_of, workload_of
+from idlewin.adapters.queues import epoch_of, queue_of, workload_of
+from idlewin.adapters.quota import leaks, reach
 from idlewin.adapters.serving import KINDS, Around, Kind, kind_of
 from idlewin.adapters.store import Store, key_of
 from idlewin.adapters.watched import Watched
@@ -52,6 +53,7 @@ class Look:
             allocatable=sum(whole(cards.get(self._scope.resource, 0)) for cards in allocatable),
             nodes=tuple(node["metadata"]["name"] for node in self._nodes),
             labels={node["metadata"]["name"]: labels_of(node) for node in self._nodes},
+            quota=self._quota(),
         )
 
     def generations(self) -> dict[str, int]:
@@ -98,6 +100,15 @@ class Look:
                 self._scope.resource,
             )
             yield queue_of(raw, local, self._workloads(name, local), leaking)
+
+    def _quota(self) -> int | None:
+        named = [self._stores.queues.get("", name) for name in self._scope.queues]
+        return reach(
+            [raw for raw in named if raw is not None],
+            self._stores.queues.all(),
+            self._stores.cohorts.all(),
+            self._scope.resource,
+        )
 
     def _workloads(self, queue: str, local_queues: list[Json]) -> Iterator[Workload]:
         store = self._stores.workloads

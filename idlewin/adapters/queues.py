@@ -6,7 +6,7 @@ rule is look.py's; facts behind the odd lines were measured on Kueue 0.18.3.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -21,7 +21,6 @@ from idlewin.adapters.fields import (
     picked,
     trim_pod_spec,
     trimmed,
-    whole,
 )
 from idlewin.core.pool import (
     ADOPTED_BY,
@@ -220,61 +219,3 @@ def _left(spec: Json, status: Json) -> timedelta | None:
         return None
     spent = status.get("accumulatedPastExecutionTimeSeconds") or 0
     return timedelta(seconds=max(0, limit - spent))
-
-
-# -- quota that can be used past the gate
-
-
-def quotas(raw: Json, resource: str) -> dict[str, Json]:
-    """The quota of a resource on a ClusterQueue or Cohort, by flavor."""
-    return {
-        flavor["name"]: quota
-        for group in raw["spec"].get("resourceGroups") or ()
-        for flavor in group.get("flavors") or ()
-        for quota in flavor.get("resources") or ()
-        if quota["name"] == resource
-    }
-
-
-def leaks(
-    queue: Json, ours: frozenset[str], queues: list[Json], cohorts: list[Json], resource: str
-) -> Iterator[str]:
-    """How a ClusterQueue's quota could be used while it is stopped: a stopped one lends in full."""
-    if not queue["spec"].get("cohortName"):
-        return
-    parents = {c["metadata"]["name"]: c["spec"].get("parentName", "") for c in cohorts}
-    root = _root(queue["spec"]["cohortName"], parents)
-    others = [
-        other
-        for other in queues
-        if other["metadata"]["name"] not in ours
-        and _root(other["spec"].get("cohortName", ""), parents) == root
-    ]
-    name = queue["metadata"]["name"]
-    tree = [c for c in cohorts if _root(c["metadata"]["name"], parents) == root]
-    for flavor, quota in quotas(queue, resource).items():
-        reach = [o["metadata"]["name"] for o in others if flavor in quotas(o, resource)]
-        if not reach:
-            continue
-        who = ", ".join(sorted(reach))
-        if whole(quota.get("nominalQuota", 0)) and whole(quota.get("lendingLimit", 1)):
-            yield (
-                f"ClusterQueue {name} lends its {resource} of flavor {flavor} to {who} while it is "
-                "stopped; set lendingLimit: 0 on it, or take it out of its cohort"
-            )
-        for cohort in tree:
-            pooled = quotas(cohort, resource).get(flavor, {})
-            if whole(pooled.get("nominalQuota", 0)):
-                yield (
-                    f"Cohort {cohort['metadata']['name']} has {resource} of flavor {flavor}, which "
-                    f"{who} can use while ClusterQueue {name} is stopped; make the rule's queues "
-                    "its only members"
-                )
-
-
-def _root(cohort: str, parents: dict[str, str]) -> str:
-    seen = {cohort}
-    while (parent := parents.get(cohort, "")) and parent not in seen:
-        cohort = parent
-        seen.add(cohort)
-    return cohort

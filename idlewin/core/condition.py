@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from idlewin.core import failure, opening, sealing, timing, whose
-from idlewin.core.lint import CONSENT
+from idlewin.core.lint import CONSENT, too_much_quota
 from idlewin.core.load import Level
 from idlewin.core.phase import AWAY, GIVING_BACK, Phase
 from idlewin.core.pool import Queue
@@ -44,6 +44,8 @@ class ConditionType(StrEnum):
     """Outside a window a target that was up has fallen to zero, or has no ready pod for long."""
     PODS_NOT_READY = "PodsNotReadyInTime"
     """Kueue took work back because it was admitted and its pods got no card in time."""
+    QUOTA_TOO_LARGE = "QuotaTooLarge"
+    """The queues together may admit work for more cards than the rule has."""
     BATCH_BESIDE = "BatchBesideServing"
     """No window is open, and batch holds a card."""
     CLOSED_BY_OTHER = "QueueClosedByOther"
@@ -139,6 +141,8 @@ def _causes(s: Situation, status: Status, phase: Phase) -> Iterator[Found]:
     if lost := [str(target.ref) for target in whose.lost(s)]:
         text = f"{', '.join(lost)}: at our zero, and no record is left; scale it by hand"
         yield ConditionType.RECORD_LOST, True, "NoCopyLeft", text
+    if s.rule and (text := too_much_quota(s.rule, s.pool)):
+        yield ConditionType.QUOTA_TOO_LARGE, True, "MoreThanCards", text
     if late := [str(w) for queue in s.pool.queues for w in queue.workloads if w.timed_out]:
         text = (
             f"Kueue's waitForPodsReady took back {', '.join(late)}, and ends such work for good "

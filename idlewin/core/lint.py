@@ -180,6 +180,17 @@ def _unbounded(spec: QueueClass, queue: Queue) -> Iterator[Refusal]:
             return
 
 
+def too_much_quota(rule: Rule, pool: Pool) -> str:
+    """What comes of quota for more cards than there are; empty: there is none. No refusal."""
+    if pool.quota is None or pool.quota <= rule.cards.count:
+        return ""
+    return (
+        f"Kueue may admit work for {pool.quota} cards, and the rule has {rule.cards.count}: what "
+        "gets no card waits while its maximum execution time runs, or waitForPodsReady ends it; "
+        f"put the queues into one Cohort with a quota of {rule.cards.count}, and 0 on each"
+    )
+
+
 def must_wait(on_return: OnReturn, spec: QueueClass) -> bool:
     """Whether a returning user waits for work of this queue."""
     return spec.contract is None and on_return is OnReturn.WAIT

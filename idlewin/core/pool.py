@@ -207,6 +207,8 @@ class Pool:
     nodes: tuple[str, ...] = ()
     labels: dict[str, dict[str, str]] = field(default_factory=dict)
     """The labels of these nodes: another rule may select one of them too."""
+    quota: int | None = None
+    """Cards that Kueue may admit work of the queues for, together; None: it does not show."""
 
     def target(self, ref: Ref) -> Target | None:
         """The target of a name, if it exists."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -224,15 +223,6 @@ def test_what_a_person_closed_is_not_reopened_until_resume(place: Place) -> None
     assert verdict(place, place.policy(StopPolicy.NONE, 3)) is Verdict.DONE
 
 
-def test_a_closing_between_look_and_opening_is_respected(place: Place) -> None:
-    place.make_queue()
-    opening = place.policy(StopPolicy.NONE)
-    place.edit(place.queue_path, spec={"stopPolicy": "HoldAndDrain"})
-
-    assert verdict(place, opening) is Verdict.REFUSED
-    assert place.api.get(place.queue_path)["spec"]["stopPolicy"] == "HoldAndDrain"
-
-
 def test_a_local_queue_is_given_back_unless_its_owner_changed_it(place: Place) -> None:
     place.make_queue()
     (local,) = place.queue().local_queues
@@ -270,18 +260,6 @@ def test_work_is_seen_stopped_woken_and_evicted(place: Place) -> None:
     assert verdict(place, SetActive("default", "none", "x", active=True)) is Verdict.GONE
 
 
-def test_finished_work_is_not_shown_though_kueue_says_admitted(place: Place) -> None:
-    place.make_queue("None")
-    place.make_job()
-    place.until_batch()
-    (pod,) = place.look().on_cards(Role.BATCH)
-    finish = {"annotations": {"kubelab/finish": "succeeded"}}
-    place.edit(f"/api/v1/namespaces/default/pods/{pod.name}", metadata=finish)
-
-    place.until("the end", lambda: not place.queue().workloads)
-    assert place.look().pods == ()
-
-
 def test_an_eviction_that_a_budget_forbids_is_refused_and_a_deletion_is_not(place: Place) -> None:
     place.make_queue("None")
     job = place.make_job()
@@ -294,26 +272,3 @@ def test_an_eviction_that_a_budget_forbids_is_refused_and_a_deletion_is_not(plac
     assert verdict(place, EvictPod(pod)) is Verdict.REFUSED
     assert verdict(place, EvictPod(pod, delete=True)) is Verdict.DONE
     place.api.delete(f"{budgets}/{place.name}")
-
-
-# -- Kueue down: the last test of the file
-
-
-def test_with_kueue_down_the_ladder_below_the_queue_still_works(place: Place) -> None:
-    place.make_queue("None")
-    place.make_job()
-    place.until_batch()
-    (pod,), queue = place.look().on_cards(Role.BATCH), place.queue()
-    place.plane.kill("kueue", signal.SIGKILL)
-    try:
-        refused = place.apply(place.policy(StopPolicy.HOLD_AND_DRAIN))
-        assert refused.verdict is Verdict.REFUSED
-        (told,) = place.cluster.rehearse([place.policy(StopPolicy.HOLD)])
-        assert "webhook" in told.message
-        stop = StopLocalQueue(queue.local_queues[0], place.name, StopPolicy.HOLD_AND_DRAIN)
-        assert verdict(place, stop) is Verdict.DONE
-        assert verdict(place, EvictPod(pod)) is Verdict.DONE
-        place.until_free()
-    finally:
-        place.plane.run("kueue")
-        place.plane.wait_ready("kueue")

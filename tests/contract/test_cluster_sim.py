@@ -12,12 +12,9 @@ from idlewin.core.decision import (
     HoldRule,
     ReleaseRule,
     Remember,
-    ReopenLocalQueue,
     ScaleBack,
     ScaleToZero,
-    SetActive,
     SetStopPolicy,
-    StopLocalQueue,
     Verdict,
 )
 from idlewin.core.pool import MANAGER, Role, StopPolicy
@@ -122,17 +119,6 @@ def test_scaling_to_zero_leaves_our_record_and_takes_the_pods_grace():
     assert look(world).pods == ()
 
 
-def test_a_raise_by_its_owner_is_not_overwritten_with_zero():
-    world = a_world()
-    target = look(world).targets[0]
-    People(world).scale(REF, 2)
-
-    action = ScaleToZero(REF, target.uid, 1, target.resource_version, NAME, 1)
-
-    assert world.cluster.apply(action).verdict is Verdict.CONFLICT
-    assert look(world).targets[0].replicas == 2
-
-
 def test_a_raise_to_the_same_size_is_not_overwritten_with_zero():
     world = a_world()
     target = look(world).targets[0]
@@ -142,18 +128,6 @@ def test_a_raise_to_the_same_size_is_not_overwritten_with_zero():
     action = ScaleToZero(REF, target.uid, 1, target.resource_version, NAME, 1)
 
     assert world.cluster.apply(action).verdict is Verdict.CONFLICT
-
-
-def test_a_pod_restart_alone_does_not_keep_a_target_from_zero():
-    world = a_world()
-    target = look(world).targets[0]
-    People(world).restart_server(REF)
-    run(world, 60)
-
-    action = ScaleToZero(REF, target.uid, 1, target.resource_version, NAME, 1)
-
-    assert look(world).targets[0].resource_version != target.resource_version
-    assert world.cluster.apply(action).verdict is Verdict.DONE
 
 
 def test_serving_comes_back_after_its_start_up_without_our_record():
@@ -224,38 +198,6 @@ def test_hold_lets_admitted_work_run_to_its_end():
     assert world.objects.works == {}
 
 
-def test_a_drain_frees_quota_long_before_the_card():
-    world = harvesting(a_job(grace=minutes(2)))
-    for work in world.objects.works.values():
-        work.stops_within = 1.0
-    policy(world, RESUMABLE, StopPolicy.HOLD_AND_DRAIN)
-
-    run(world, 10)
-    pool = look(world)
-    run(world, 120)
-
-    works = [work for queue in pool.queues for work in queue.workloads]
-    assert not any(work.admitted for work in works)
-    assert [pod.terminating for pod in pool.on_cards(Role.BATCH)] == [True]
-    assert look(world).on_cards(Role.BATCH) == ()
-
-
-def test_a_drain_passes_over_work_of_a_local_queue_on_hold():
-    world = harvesting(a_job())
-    local = look(world).queue(RESUMABLE).local_queues[0]
-    world.cluster.apply(StopLocalQueue(local, RESUMABLE, StopPolicy.HOLD))
-    run(world, 5)
-
-    policy(world, RESUMABLE, StopPolicy.HOLD_AND_DRAIN)
-    run(world, 10)
-    passed_over = look(world).on_cards(Role.BATCH)
-    world.cluster.apply(StopLocalQueue(local, RESUMABLE, StopPolicy.HOLD_AND_DRAIN))
-    run(world, 40)
-
-    assert [pod.terminating for pod in passed_over] == [False]
-    assert look(world).on_cards(Role.BATCH) == ()
-
-
 def test_some_stops_admit_late_and_never_later_than_half_a_second():
     late = []
     for seed in range(40):
@@ -285,16 +227,6 @@ def test_an_opening_of_an_older_epoch_is_refused():
     assert policy(world, SHORT, StopPolicy.NONE, epoch=5).verdict is Verdict.DONE
 
 
-def test_an_opening_is_refused_where_somebody_wrote_the_queue_after_our_look():
-    world = a_world()
-    queue = look(world).queue(SHORT)
-    People(world).set_policy(SHORT, StopPolicy.HOLD_AND_DRAIN)
-    opening = SetStopPolicy(SHORT, queue.uid, StopPolicy.NONE, 1, NAME)
-
-    assert world.cluster.apply(opening).verdict is Verdict.REFUSED
-    assert look(world).queue(SHORT).stop_writer == "kubectl"
-
-
 def test_writing_the_same_value_again_leaves_the_field_with_who_wrote_it():
     world = a_world()
     policy(world, SHORT, StopPolicy.HOLD, epoch=5)
@@ -302,34 +234,6 @@ def test_writing_the_same_value_again_leaves_the_field_with_who_wrote_it():
     queue = look(world).queue(SHORT)
 
     assert (queue.stop_writer, queue.epoch) == ("kubectl", 5)
-
-
-def test_deactivated_work_leaves_and_comes_back_when_it_is_active_again():
-    world = harvesting(a_job(total=1, depth=1))
-    work = look(world).queue(RESUMABLE).workloads[0]
-
-    world.cluster.apply(SetActive(work.namespace, work.name, work.uid, active=False))
-    run(world, 60)
-    gone = look(world).on_cards(Role.BATCH)
-    world.cluster.apply(SetActive(work.namespace, work.name, work.uid, active=True))
-    run(world, 20)
-
-    assert gone == ()
-    assert len(look(world).on_cards(Role.BATCH)) == 1
-
-
-def test_work_past_its_maximum_time_is_ended_for_good():
-    world = harvesting(
-        a_job(SHORT, total=1, runtime=(minutes(30), minutes(30)), max_runtime=minutes(2))
-    )
-
-    run(world, 200)
-    work = look(world).queue(SHORT).workloads[0]
-    world.cluster.apply(SetActive(work.namespace, work.name, work.uid, active=True))
-    run(world, 10)
-
-    assert look(world).on_cards(Role.BATCH) == ()
-    assert not look(world).queue(SHORT).workloads[0].active
 
 
 def test_work_under_a_contract_resumes_where_it_was():
@@ -344,36 +248,6 @@ def test_work_under_a_contract_resumes_where_it_was():
 
 
 # -- Kueue down
-
-
-def test_with_kueue_down_its_queues_cannot_be_written_but_local_queues_can():
-    world = harvesting(a_job())
-    world.kueue.go_down()
-    queue = look(world).queue(RESUMABLE)
-    work, local = queue.workloads[0], queue.local_queues[0]
-    stop = StopLocalQueue(local, RESUMABLE, StopPolicy.HOLD_AND_DRAIN)
-    sleep = SetActive(work.namespace, work.name, work.uid, active=False)
-
-    assert policy(world, RESUMABLE, StopPolicy.HOLD).verdict is Verdict.REFUSED
-    assert world.cluster.apply(sleep).verdict is Verdict.REFUSED
-    assert world.cluster.apply(stop).verdict is Verdict.DONE
-
-
-def test_a_local_queue_stopped_with_kueue_down_is_honoured_when_it_is_back():
-    world = harvesting(a_job())
-    world.kueue.go_down()
-    local = look(world).queue(RESUMABLE).local_queues[0]
-    world.cluster.apply(StopLocalQueue(local, RESUMABLE, StopPolicy.HOLD_AND_DRAIN))
-
-    run(world, 60)
-    still = look(world).on_cards(Role.BATCH)
-    world.kueue.come_back()
-    run(world, 60)
-
-    assert len(still) == 1
-    assert look(world).on_cards(Role.BATCH) == ()
-    reopened = ReopenLocalQueue(local.namespace, local.name, local.uid, "HoldAndDrain", "None")
-    assert world.cluster.apply(reopened).verdict is Verdict.DONE
 
 
 def test_a_pod_evicted_with_kueue_down_is_replaced_only_when_kueue_is_back():
@@ -404,18 +278,6 @@ def test_serving_inside_kueues_webhooks_cannot_come_back_while_kueue_is_down():
 
 
 # -- cards
-
-
-def test_serving_that_claims_its_card_waits_until_batch_is_off_it():
-    world = harvesting(a_job(SHORT, total=1, runtime=(minutes(5), minutes(5))))
-    back(world)
-
-    run(world, 60)
-    waiting = look(world)
-    run(world, 360)
-
-    assert [pod.on_cards for pod in waiting.pods if pod.role is Role.SERVING] == [False]
-    assert look(world).targets[0].ready == 1
 
 
 def test_serving_that_opens_the_device_node_waits_for_nobody():

@@ -127,11 +127,13 @@ def test_a_queue_in_a_cohort_with_another_leaks(place: Place, plane: ControlPlan
     cohort = f"{place.name}-cohort"
     place.make_queue(cohortName=cohort)
     assert place.queue().leaks == ()
+    assert place.look().quota == 1
 
     with a_place(plane, place.cluster) as other:
         other.make_queue(cohortName=cohort)
         (leak,) = place.until("a leak", lambda: place.queue().leaks)
         assert other.name in leak
+        assert place.look().quota == 2
     place.until("no leak", lambda: not place.queue().leaks)
 
 

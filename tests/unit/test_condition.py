@@ -51,3 +51,12 @@ def test_work_that_kueue_took_back_for_its_pods_is_named_with_what_to_do():
     (told,) = (c for c in decision.status.conditions if c.type == "PodsNotReadyInTime")
     assert "took back batch/job" in told.message
     assert not decision.alarms
+
+
+def test_quota_for_more_cards_than_there_are_is_told_and_hinders_nothing():
+    fits, much = (decide(a_situation(pool=replace(a_pool(), quota=quota))) for quota in (1, 2))
+
+    told = [c.message for c in much.status.conditions if c.type == "QuotaTooLarge"]
+    assert "for 2 cards, and the rule has 1" in told[0]
+    assert not [c for c in fits.status.conditions if c.type == "QuotaTooLarge"]
+    assert (much.after, much.alarms) == (fits.after, fits.alarms)

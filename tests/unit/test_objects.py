@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from idlewin.adapters import fields, objects, queues
+from idlewin.adapters import fields, objects, queues, quota
 from idlewin.adapters.serving import Around
 from idlewin.adapters.serving.deployment import DEPLOYMENT
 from idlewin.adapters.serving.statefulset import STATEFUL_SET
@@ -304,11 +304,13 @@ def test_a_statefulset_that_deletes_its_volumes_when_lowered_is_trouble():
 # -- kueue
 
 
-def a_queue(name="q", *, cohort="", lending=None, nominal="1", **more):
-    quota = {"name": GPU, "nominalQuota": nominal}
+def a_queue(name="q", *, cohort="", lending=None, borrowing=None, nominal="1", **more):
+    cards = {"name": GPU, "nominalQuota": nominal}
     if lending is not None:
-        quota["lendingLimit"] = lending
-    groups = [{"coveredResources": [GPU], "flavors": [{"name": "f", "resources": [quota]}]}]
+        cards["lendingLimit"] = lending
+    if borrowing is not None:
+        cards["borrowingLimit"] = borrowing
+    groups = [{"coveredResources": [GPU], "flavors": [{"name": "f", "resources": [cards]}]}]
     spec = {"resourceGroups": groups, **({"cohortName": cohort} if cohort else {})}
     stopped = {"type": "Active", "status": "False", "reason": "Stopped", "observedGeneration": 3}
     stopped["lastTransitionTime"] = "2026-03-01T12:00:00Z"
@@ -330,12 +332,12 @@ def test_stopped_means_shown_by_kueue_at_the_present_generation(seen, since):
 
 
 def leaking(queue, *others, cohorts=()):
-    return list(queues.leaks(queue, frozenset({"q"}), [queue, *others], list(cohorts), GPU))
+    return list(quota.leaks(queue, frozenset({"q"}), [queue, *others], list(cohorts), GPU))
 
 
 def a_cohort(name, parent="", nominal=None):
-    quota = [{"name": GPU, "nominalQuota": nominal}] if nominal else []
-    flavors = [{"flavors": [{"name": "f", "resources": quota}]}]
+    cards = [{"name": GPU, "nominalQuota": nominal}] if nominal else []
+    flavors = [{"flavors": [{"name": "f", "resources": cards}]}]
     raw = {"metadata": {"name": name, "uid": name, "resourceVersion": "1"}}
     return queues.trim_cohort({**raw, "spec": {"parentName": parent, "resourceGroups": flavors}})
 
@@ -354,6 +356,25 @@ def test_a_stopped_queue_lends_to_its_cohort_through_parents_too():
     assert "lends" in leaking(a_queue(cohort="c"), near)[0]
     (leak,) = leaking(a_queue(cohort="c"), far, cohorts=[a_cohort("child", "c"), a_cohort("c")])
     assert "far" in leak
+
+
+@pytest.mark.parametrize(
+    ("ours", "others", "cohorts", "cards"),
+    [
+        ([a_queue(nominal="1")], [], [], 1),
+        ([a_queue(nominal="1"), a_queue("r", nominal="1")], [], [], 2),
+        ([a_queue(cohort="c", nominal="0"), a_queue("r", cohort="c", nominal="0")], [],
+         [a_cohort("c", nominal="1")], 1),
+        ([a_queue(cohort="c", nominal="1")], [a_queue("far", cohort="c", nominal="3")], [], 4),
+        ([a_queue(cohort="c", nominal="1")],
+         [a_queue("far", cohort="c", nominal="3", lending="1")], [], 2),
+        ([a_queue(cohort="c", nominal="1", borrowing="0")],
+         [a_queue("far", cohort="c", nominal="3")], [], 1),
+        ([], [], [], None),
+    ],
+)  # fmt: skip
+def test_quota_reaches_as_far_as_kueue_lets_it(ours, others, cohorts, cards):
+    assert quota.reach(ours, [*ours, *others], cohorts, GPU) == cards
 
 
 def test_quota_of_a_cohort_leaks_where_another_queue_is_a_member():

@@ -78,11 +78,12 @@ class Cluster(ABC):
         number: int = 0,
         grace: int = 1,
         limit: int | None = None,
-        retries: bool = True,
+        fragile: bool = False,
     ) -> None:
         """A job that runs until it is ended; ``limit``: its maximum execution time in seconds.
 
-        Raises RefusedError.
+        With backoffLimit 0, and where it is not fragile a podFailurePolicy that ignores
+        disruptions. Raises RefusedError.
         """
 
     @abstractmethod
@@ -124,6 +125,10 @@ class Cluster(ABC):
     @abstractmethod
     def apply(self, action: Action) -> Outcome:
         """Through the port."""
+
+    @abstractmethod
+    def rehearse(self, action: Action) -> str:
+        """What the API server would say against a write."""
 
     @abstractmethod
     def passed_over(self, job: str) -> bool:

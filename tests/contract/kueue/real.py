@@ -75,7 +75,11 @@ class Real(Cluster):
             path = "namespaces/default/localqueues"
             self._make(path, "LocalQueue", f"{name}-{number}", local)
         self._queues.append(self.named(name))
-        self.until(f"queue {name}", lambda: self.queue(name).local_queues)
+        self.until(f"queue {name}", lambda: self._seen(name, local_queues))
+
+    def _seen(self, name: str, local_queues: int) -> bool:
+        found = self.look().queue(self.named(name))
+        return found is not None and len(found.local_queues) == local_queues
 
     def lend(self, queue: str, cards: int) -> None:
         path = f"{KUEUE}/clusterqueues/{self.named(queue)}"
@@ -98,7 +102,7 @@ class Real(Cluster):
         number: int = 0,
         grace: int = 1,
         limit: int | None = None,
-        retries: bool = True,
+        fragile: bool = False,
     ) -> None:
         labels = {"kueue.x-k8s.io/queue-name": f"{self.named(queue)}-{number}"}
         if limit is not None:
@@ -111,7 +115,10 @@ class Real(Cluster):
         }
         template = {"metadata": {"annotations": notes}, "spec": pod}
         meta = {"name": self.named(job), "labels": labels}
-        spec = {"backoffLimit": 3 if retries else 0, "template": template}
+        spec: Json = {"backoffLimit": 0, "template": template}
+        if not fragile:
+            rule = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}
+            spec["podFailurePolicy"] = {"rules": [rule]}
         body = {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": spec}
         with _refused():
             self.api.post(JOBS, body)
@@ -186,6 +193,9 @@ class Real(Cluster):
 
     def apply(self, action: Action) -> Outcome:
         return self.cluster.apply(action)
+
+    def rehearse(self, action: Action) -> str:
+        return "".join(refused.message for refused in self.cluster.rehearse([action]))
 
     def passed_over(self, job: str) -> bool:
         reserved = self._condition(job, "QuotaReserved")

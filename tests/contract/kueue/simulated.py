@@ -95,7 +95,7 @@ class Simulated(Cluster):
         number: int = 0,
         grace: int = 1,
         limit: int | None = None,
-        retries: bool = True,
+        fragile: bool = False,
     ) -> None:
         work = Work(
             name=job,
@@ -110,7 +110,7 @@ class Simulated(Cluster):
             contract=True,
             grace=timedelta(seconds=grace),
             max_runtime=None if limit is None else timedelta(seconds=limit),
-            retries=retries,
+            retries=not fragile,
         )
         if not self.world.backlog.create(work):
             raise RefusedError
@@ -170,6 +170,9 @@ class Simulated(Cluster):
 
     def apply(self, action: Action) -> Outcome:
         return self.world.cluster.apply(action)
+
+    def rehearse(self, action: Action) -> str:
+        return "".join(refused.message for refused in self.world.cluster.rehearse([action]))
 
     def passed_over(self, job: str) -> bool:
         self.wait(timedelta(seconds=3))

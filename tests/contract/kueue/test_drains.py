@@ -89,6 +89,17 @@ def test_a_job_past_its_maximum_does_not_come_back(cluster: Cluster):
     cluster.stays("it is out", lambda: not cluster.admitted("job"), 3)
 
 
+@fact("5.9", "That time runs from the admission, with a card or without.")
+def test_a_job_without_a_card_runs_out_of_its_time(cluster: Cluster):
+    cluster.serve("llm", 1)
+    cluster.until("serving", lambda: cluster.serves("llm"))
+    cluster.make_queue("q", 1)
+    cluster.submit("job", "q", limit=2)
+
+    cluster.until("its end", lambda: (work := cluster.work("job")) and not work.active)
+    assert cluster.cause("job") == "DeactivatedDueToMaximumExecutionTimeExceeded"
+
+
 @fact("5.7", "A job that was deactivated by hand comes back when it is active again.")
 @fact("6.1", "Quota is free while the pod still holds the card for its grace: the next job is "
       "admitted, and its pod waits.")  # fmt: skip

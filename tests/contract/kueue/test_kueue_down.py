@@ -47,6 +47,7 @@ def test_the_ladder_below_a_dead_kueue(cluster: Cluster):
             cluster.submit("other", "q")
         fence = FenceQueue(queue.name, queue.uid, 7, cluster.rule)
         sleep = SetActive(work.namespace, work.name, work.uid, active=False)
+        assert "webhook" in cluster.rehearse(fence)
         assert cluster.apply(fence).verdict is Verdict.REFUSED
         assert cluster.apply(sleep).verdict is Verdict.REFUSED
         cluster.scale("outside", 1)

@@ -31,6 +31,8 @@ def test_one_of_them_has_the_card(cluster: Cluster):
     cluster.until("work", lambda: cluster.runs("job"))
 
 
+@fact("12.5", "A podFailurePolicy that ignores DisruptionTarget keeps such a Job: it gets a new "
+      "pod, which runs when the card is free.")  # fmt: skip
 @fact("12.3", "Serving of a higher PriorityClass ends a batch pod, with its grace; Kueue sees no "
       "eviction.")  # fmt: skip
 def test_serving_of_a_higher_priority_takes_the_card(cluster: Cluster):
@@ -44,12 +46,15 @@ def test_serving_of_a_higher_priority_takes_the_card(cluster: Cluster):
     cluster.until("serving", lambda: cluster.serves("llm"))
     assert cluster.admitted("job")
     assert not cluster.evicted("job")
+    cluster.scale("llm", 0)
+
+    cluster.until("work", lambda: cluster.runs("job"))
 
 
 @fact("12.4", "A Job with backoffLimit 0 has failed when others end its pod: its work is lost.")
 def test_a_job_without_retries_is_lost_with_its_pod(cluster: Cluster):
     cluster.make_queue("q")
-    cluster.submit("job", "q", retries=False)
+    cluster.submit("job", "q", fragile=True)
     cluster.until("work", lambda: cluster.runs("job"))
     cluster.serve("llm", 1, first=True)
 
