@@ -68,15 +68,22 @@ def _without_nulls(value: Any) -> Any:
 
 # -- statuses
 
+#: Parts of a status from which nothing is decided that giving back needs.
+_TELLS = frozenset({"reason", "message", "conditions", "leadTimes", "observedGeneration"})
+
 
 def read_status(stored: Mapping[str, Any] | None) -> tuple[Status | None, str]:
     """A stored status, or why it cannot be read; neither, where there is none.
 
-    Keys and enum values of a newer version are dropped, for the rest of the record still counts.
+    Keys and enum values of a newer version are dropped, for the rest of the record still counts;
+    so does it where what only tells is no status of ours.
     """
     if not stored:
         return None, ""
     value, error = _read_leniently(Status, stored, "status")
+    if error and isinstance(stored, Mapping):
+        record = {key: part for key, part in stored.items() if key not in _TELLS}
+        value, _ = _read_leniently(Status, record, "status")
     return (value, "") if isinstance(value, Status) else (None, error)
 
 

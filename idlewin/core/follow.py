@@ -13,6 +13,7 @@ from idlewin.core.reason import Reason
 from idlewin.core.rule import QueueClass, Rule
 from idlewin.core.situation import Situation
 from idlewin.core.status import (
+    VERSION,
     LeadTimes,
     Remembered,
     Status,
@@ -30,6 +31,7 @@ def moved(s: Situation, row: Row) -> Status:
     """The status after a transition, before its actions."""
     status = replace(
         s.status,
+        version=VERSION,
         phase=row.target.value,
         since=s.now,
         epoch=next_epoch(s),

@@ -13,7 +13,7 @@ from idlewin.core.load import Load
 from idlewin.core.phase import Phase
 from idlewin.core.pool import Pool, RuleObject
 from idlewin.core.rule import Rule
-from idlewin.core.status import Status, Window
+from idlewin.core.status import VERSION, Status, Window
 
 #: A dry run of a handover's patches is asked for at most so often,
 REHEARSE_EVERY = timedelta(minutes=5)
@@ -84,5 +84,7 @@ class Situation:
 
     @property
     def phase(self) -> Phase | None:
-        """Where the pool stands; None: a phase of a newer version."""
-        return Phase(self.status.phase) if self.status.phase in list(Phase) else None
+        """Where the pool stands; None: a newer version has written the status."""
+        status = self.status
+        known = status.version <= VERSION and status.phase in list(Phase)
+        return Phase(status.phase) if known else None

@@ -19,12 +19,20 @@ from idlewin.sim.writes import Writes
 class Interference(Protocol):
     """What can go wrong between a controller and the API server."""
 
-    def looking(self, scope: Scope) -> None:
+    def looking(self, scope: Scope, *, fresh: bool) -> None:
         """Before a look. May raise LookError."""
         ...
 
     def lagging(self) -> bool:
         """Whether the watches have fallen behind: looks that are not fresh show what they had."""
+        ...
+
+    def deaf(self) -> bool:
+        """Whether changes wake nobody: a watch has died, and that was not noticed yet."""
+        ...
+
+    def starved(self) -> float:
+        """Seconds by which the next look at a pool is late, for want of CPU."""
         ...
 
     def before(self, action: Action) -> Outcome | None:
@@ -39,12 +47,20 @@ class Interference(Protocol):
 class Calm:
     """Nothing goes wrong."""
 
-    def looking(self, scope: Scope) -> None:
+    def looking(self, scope: Scope, *, fresh: bool) -> None:
         """Looks succeed."""
 
     def lagging(self) -> bool:
         """Watches are up to date."""
         return False
+
+    def deaf(self) -> bool:
+        """Watches tell."""
+        return False
+
+    def starved(self) -> float:
+        """There is CPU enough."""
+        return 0.0
 
     def before(self, action: Action) -> Outcome | None:  # noqa: ARG002 - the seam's shape
         """Writes go through."""
@@ -109,7 +125,7 @@ class SimCluster:
 
     def look(self, scope: Scope, *, fresh: bool = False) -> Pool:
         """What the cluster shows; what it showed, where watches lag and no fresh look is asked."""
-        self.interference.looking(scope)
+        self.interference.looking(scope, fresh=fresh)
         key = (scope.rule, scope.targets, scope.queues, scope.resource)
         pool = self._seen.get(key)
         if fresh or pool is None or not self.interference.lagging():

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from idlewin.core.load import History, Reading
@@ -12,10 +13,33 @@ from idlewin.core.target import Demand as DemandSpec, Ref
 from idlewin.core.window import Span, clipped, merged
 from idlewin.ports import Clock
 from idlewin.sim.demand import Demand
+from idlewin.sim.kinds import FaultKind
 
 #: Sources of the catalogue whose demand shows at the front door, while the target has no pod.
 FRONT_DOORS = frozenset({"traefik-router"})
-_WRONG = (None, math.nan, -1.0, math.inf)
+#: A sample is believed for so long after it was taken.
+BELIEVED = timedelta(minutes=2)
+_WRONG = (math.nan, -1.0, math.inf)
+_SILENT = {
+    FaultKind.EMPTY: "no series",
+    FaultKind.ONE_MISSING: "no series of this target",
+    FaultKind.SILENT: "Prometheus does not answer",
+    FaultKind.OLD: "the newest sample is too old to be believed",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Dark:
+    """A stretch in which what is shown is wrong."""
+
+    span: Span
+    kind: FaultKind
+    ref: Ref | None
+    """The one target that it is about; None: all."""
+
+    def of(self, ref: Ref) -> bool:
+        """Whether it is about a target."""
+        return self.ref is None or self.ref == ref
 
 
 class SimMetrics:
@@ -31,17 +55,38 @@ class SimMetrics:
         self.demand = dict(demand)
         self.known_from: datetime | None = None
         """Nothing is known of before: where a recording begins."""
-        self.unknown: tuple[Span, ...] = ()
-        """Stretches in which Prometheus answers nothing that can be believed."""
+        self._dark: list[Dark] = []
 
-    def blind(self, span: Span) -> None:
-        """Nothing can be told in one more stretch."""
-        self.unknown = merged((*self.unknown, span))
+    def blind(self, span: Span, kind: FaultKind = FaultKind.SILENT, ref: Ref | None = None) -> None:
+        """Nothing that can be believed is shown in one more stretch; of one target, or of all."""
+        self._dark.append(Dark(span, kind, ref))
 
-    def blind_since(self) -> Span | None:
-        """The stretch in which nothing can be told, if it is on."""
+    def wrong(self, refs: Iterable[Ref]) -> list[FaultKind]:
+        """What is wrong now with what is shown of some targets."""
         now = self._clock.now()
-        return next((span for span in self.unknown if now in span), None)
+        return [one.kind for one in self._dark if now in one.span and any(map(one.of, refs))]
+
+    def unknown_since(self, ref: Ref) -> datetime | None:
+        """Since when nothing that can be believed is shown of a target; None: it is shown."""
+        dark = self._dark_now(ref)
+        believed = BELIEVED if dark and dark.kind is FaultKind.OLD else timedelta()
+        since = dark.span.start + believed if dark else None
+        return since if since and since <= self._clock.now() else None
+
+    def shown(self, ref: Ref) -> bool:
+        """Whether users are there, as the newest sample has it."""
+        dark, at = self._dark_now(ref), self._clock.now()
+        if dark and dark.kind is FaultKind.OLD:
+            at = dark.span.start
+        return ref in self.demand and self.demand[ref].at(at) is not None
+
+    def _dark_now(self, ref: Ref) -> Dark | None:
+        now = self._clock.now()
+        found = [dark for dark in self._dark if now in dark.span and dark.of(ref)]
+        # A stale series is the mildest: it counts where nothing else is wrong.
+        return min(
+            found, key=lambda dark: (dark.kind is FaultKind.OLD, dark.span.start), default=None
+        )
 
     def read(self, rule: Rule) -> tuple[Reading, ...]:
         """A reading for each demand of the rule, as of now."""
@@ -60,7 +105,9 @@ class SimMetrics:
         covers = Span(min(start, now - step), now)
         each = [self.demand[ref].within(covers) for ref in self._refs(rule)]
         busy = each[0] if len(each) == 1 else merged(span for spans in each for span in spans)
-        return History(covers=covers, busy=busy, unknown=clipped(self.unknown, covers))
+        refs = self._refs(rule)
+        unknown = merged(dark.span for dark in self._dark if any(map(dark.of, refs)))
+        return History(covers=covers, busy=busy, unknown=clipped(unknown, covers))
 
     def _refs(self, rule: Rule) -> list[Ref]:
         return [serving.ref for serving in rule.serving if serving.ref in self.demand]
@@ -79,11 +126,11 @@ class SimMetrics:
         )
 
     def _value(self, ref: Ref, spec: DemandSpec, *, visible: bool) -> tuple[float | None, str]:
-        blind = self.blind_since()
-        if blind is not None:
-            value = _WRONG[int(blind.start.timestamp()) % len(_WRONG)]
-            return value, "Prometheus does not answer" if value is None else ""
+        dark = self._dark_now(ref)
+        if dark is not None and self.unknown_since(ref):
+            if dark.kind is FaultKind.IMPOSSIBLE:
+                return _WRONG[int(dark.span.start.timestamp()) % len(_WRONG)], ""
+            return None, _SILENT[dark.kind]
         if not visible and not self._has_pod(ref):
             return None, "no series, as its exporter is away"
-        busy = self.demand[ref].at(self._clock.now()) if ref in self.demand else None
-        return (spec.busy_above + 1 if busy else 0.0), ""
+        return (spec.busy_above + 1 if self.shown(ref) else 0.0), ""

@@ -36,9 +36,11 @@ class SimRule(Stored):
     generation: int = 1
     error: str = ""
     status: Status | None = None
+    status_error: str = ""
     deleting: bool = False
     finalizer: bool = False
     wake_until: datetime | None = None
+    wake_error: str = ""
     resume_at: datetime | None = None
 
 

@@ -16,7 +16,8 @@ from idlewin.core.window import Span
 from idlewin.sim.backlog import JobKind
 from idlewin.sim.demand import Demand
 from idlewin.sim.furnish import Server
-from idlewin.sim.world import Cycles, Setup, SimLease, World
+from idlewin.sim.process import Cycles, SimLease
+from idlewin.sim.world import Setup, World
 
 #: A model server's start-up: median seconds, and the spread of their logarithm.
 START_UP = (240.0, 0.15)

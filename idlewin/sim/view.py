@@ -29,9 +29,11 @@ def rule_object(rule: SimRule) -> RuleObject:
         rule=rule.rule,
         error=rule.error,
         status=rule.status,
+        status_error=rule.status_error,
         deleting=rule.deleting,
         finalizer=rule.finalizer,
         wake_until=rule.wake_until,
+        wake_error=rule.wake_error,
         resume_at=rule.resume_at,
         created_at=rule.created_at,
     )

@@ -8,11 +8,11 @@ shows or ends. Replay and tests use this same file; only what they put in differ
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from random import Random
-from typing import Protocol
 
 from idlewin.core.decision import Decision, Outcome, Remember, Verdict
 from idlewin.core.phase import Phase
@@ -22,43 +22,25 @@ from idlewin.core.rule import Rule
 from idlewin.core.status import Status
 from idlewin.core.target import Ref
 from idlewin.core.window import Span
-from idlewin.ports import LookError
 from idlewin.sim.backlog import Backlog, JobKind
 from idlewin.sim.chronicle import Chronicle
-from idlewin.sim.clock import Timeline, Timer
-from idlewin.sim.cluster import Crash, SimCluster
+from idlewin.sim.clock import Timeline
+from idlewin.sim.cluster import SimCluster
 from idlewin.sim.demand import Demand
 from idlewin.sim.furnish import Server, furnish
 from idlewin.sim.jobs import Jobs
+from idlewin.sim.kinds import FaultKind
 from idlewin.sim.kueue import Kueue
-from idlewin.sim.metrics import SimMetrics
+from idlewin.sim.metrics import BELIEVED, SimMetrics
 from idlewin.sim.nodes import Nodes
 from idlewin.sim.objects import Objects
+from idlewin.sim.process import Cycles, Process, SimLease, Wall
 from idlewin.sim.serving import Serving
 from idlewin.sim.writes import Writes
 
 #: A controller that is called more often than this in a virtual minute runs in circles.
 SPIN = 600
 _REASONS = {reason.value: reason for reason in Reason}
-
-
-class Cycles(Protocol):
-    """What the world wants of a controller."""
-
-    def cycle(self, name: str) -> Decision | None:
-        """One pool, once."""
-        ...
-
-
-class SimLease:
-    """Who may act: held, until somebody takes it."""
-
-    def __init__(self) -> None:
-        self.mine = True
-
-    def held(self) -> bool:
-        """Whether we may write now."""
-        return self.mine
 
 
 class SpinningError(Exception):
@@ -112,10 +94,16 @@ class World:
         self.on_cycle: list[Callable[[str, Decision | None], None]] = []
         """Told before (without) and after (with) the decision of each cycle."""
         self._make = controller
-        self._timers: dict[str, Timer] = {}
         self._recent: deque[datetime] = deque(maxlen=SPIN)
-        self.controller: Cycles | None = None
-        self.lease = SimLease()
+        self.process: Process | None = None
+        """The one that was started last."""
+        self.others: list[Process] = []
+        """Older ones that still run."""
+        self.acting: Process | None = None
+        """The one whose cycle is on; a frozen one's goes on when those below it have ended."""
+        self.acting_on = ""
+        """The rule that it looks at."""
+        self.lease, self.wall = SimLease(), Wall(self.clock, timedelta())
         self._build()
 
     def _build(self) -> None:
@@ -127,39 +115,86 @@ class World:
             furnish(self, setup)
         # Serving has been up for long when a world begins.
         self.clock.run(self.clock.now() + timedelta(minutes=30))
-        self.objects.listeners.append(self.wake)
+        self.objects.listeners.append(self._changed)
+        self.start_controller()
         for setup in self.setups:
             for kind in setup.jobs:
                 self.backlog.keep(kind)
             self._watch_demand(setup)
-        self.start_controller()
 
-    def start_controller(self) -> None:
-        """A new process, which remembers nothing, holds the lease and looks at everything."""
-        if self._make is not None:
-            self.lease.mine = False
-            self.lease = SimLease()
-            self.cluster = self.cluster.anew()
-            self.controller = self._make(self, self.lease)
-            for name in self.cluster.names():
-                self.wake(name)
+    def start_controller(self, *, alone: bool = True) -> None:
+        """A new process, which remembers nothing, holds the lease and looks at everything.
+
+        Not alone: the one before it goes on in the belief that the lease is its own.
+        """
+        if self._make is None:
+            return
+        if alone:
+            self.stop_controller()
+        elif self.process is not None:
+            self.others.append(self.process)
+        self.lease, self.wall = SimLease(), Wall(self.clock, self.wall.off)
+        self.cluster = self.cluster.anew()
+        self.process = Process(self, self._make)
+        self._wake_all(self._looks_within)
 
     def stop_controller(self) -> None:
-        """Its process ends; nobody looks any more."""
-        self.controller = None
-        self.lease.mine = False
+        """All processes end; nobody looks any more."""
+        for process in self._processes():
+            process.stop()
+        self.process = None
+        self.others.clear()
+
+    def ended(self, process: Process) -> None:
+        """A process has crashed: it is started again, unless another has taken its place."""
+        process.stop()
+        if process is self.process:
+            self.process = None
+            self.clock.after(self.random.uniform(1, 20), self._started_again)
+        elif process in self.others:
+            self.others.remove(process)
+
+    def _started_again(self) -> None:
+        if self.process is None:
+            self.start_controller(alone=False)
+
+    def _processes(self) -> list[Process]:
+        return [*self.others, *([self.process] if self.process else [])]
 
     def wake(self, name: str, within: float | None = None) -> None:
         """Something of a pool changed: it is looked at soon."""
-        seconds = self.random.uniform(0, self._looks_within if within is None else within)
-        self._look_at(name, self.clock.now() + timedelta(seconds=seconds))
+        for process in self._processes():
+            process.wake(name, self._looks_within if within is None else within)
 
-    def blind(self, length: timedelta) -> None:
-        """Demand cannot be told for so long, from now on."""
+    def _changed(self, name: str) -> None:
+        if not self.cluster.interference.deaf():
+            self.wake(name)
+
+    @contextmanager
+    def acts(self, process: Process, name: str) -> Iterator[None]:
+        """A cycle of a process is on."""
+        before = self.acting, self.acting_on
+        self.acting, self.acting_on = process, name
+        try:
+            yield
+        finally:
+            self.acting, self.acting_on = before
+
+    def step_clock(self, by: timedelta) -> None:
+        """The wall clock of the controller's machine is set otherwise."""
+        self.wall.off += by
+
+    def blind(
+        self,
+        length: timedelta,
+        kind: FaultKind = FaultKind.SILENT,
+        ref: Ref | None = None,
+    ) -> None:
+        """Demand cannot be told for so long, from now on; of one target, or of all."""
         now = self.clock.now()
-        self.metrics.blind(Span(now, now + length))
-        for at in (now, now + length):
-            self.clock.at(at, self._wake_all)
+        self.metrics.blind(Span(now, now + length), kind, ref)
+        for at in (now, now + min(BELIEVED, length), now + length):
+            self.clock.at(at, lambda: self._wake_all(self.reads_every))
 
     def users_come(self, setup: Setup, length: timedelta) -> None:
         """Demand that nobody foresaw, from now on."""
@@ -185,48 +220,27 @@ class World:
             progress(self.clock.now())
         return self.chronicle
 
-    def _look_at(self, name: str, when: datetime) -> None:
-        timer = self._timers.get(name)
-        if timer is not None and not timer.cancelled and timer.when <= when:
-            return
-        if timer is not None:
-            timer.cancel()
-        self._timers[name] = self.clock.at(when, lambda: self._cycle(name))
-
-    def _cycle(self, name: str) -> None:
-        self._timers.pop(name, None)
-        if self.controller is None:
-            return
-        self._count()
-        for told in self.on_cycle:
-            told(name, None)
-        try:
-            decision = self.controller.cycle(name)
-        except Crash:
-            self.stop_controller()
-            self.clock.after(self.random.uniform(1, 20), self.start_controller)
-            return
-        except LookError:
-            self.wake(name, 5.0)
-            return
-        if decision is not None:
-            for told in self.on_cycle:
-                told(name, decision)
-            self._look_at(name, max(decision.revisit_at, self.clock.now() + timedelta(seconds=1)))
-
-    def _count(self) -> None:
+    def cycle_begins(self, name: str) -> None:
+        """A controller looks at a pool."""
         self.chronicle.cycles += 1
         self._recent.append(self.clock.now())
         if len(self._recent) == SPIN and self._recent[-1] - self._recent[0] < timedelta(minutes=1):
             raise SpinningError(f"{SPIN} cycles within a minute at {self.clock.now()}")
+        for told in self.on_cycle:
+            told(name, None)
+
+    def cycle_ended(self, name: str, decision: Decision) -> None:
+        """It has decided, and acted."""
+        for told in self.on_cycle:
+            told(name, decision)
 
     def _has_pod(self, ref: Ref) -> bool:
         target = self.objects.deployments.get(ref)
         return target is not None and any(pod.running for pod in self.objects.pods_of(target))
 
-    def _wake_all(self) -> None:
+    def _wake_all(self, within: float) -> None:
         for name in self.cluster.names():
-            self.wake(name, self.reads_every)
+            self.wake(name, within)
 
     def _watch_demand(self, setup: Setup) -> None:
         """Demand that shows or ends is seen at the next reading."""

@@ -79,7 +79,7 @@ class Writes:
             return Outcome(action, Verdict.GONE, "404 the rule is not there")
         if str(rule.version) != action.resource_version:
             return Outcome(action, Verdict.CONFLICT, "409 the rule has been modified")
-        rule.status = action.status
+        rule.status, rule.status_error = action.status, ""
         self._objects.touch(rule)
         return Outcome(action, Verdict.DONE, resource_version=str(rule.version))
 

@@ -23,9 +23,10 @@ from idlewin.core.decision import (
 from idlewin.core.phase import Phase
 from idlewin.core.pool import MANAGER, Pool, Scope, StopPolicy
 from idlewin.core.reason import Reason
-from idlewin.core.rule import Contract, Mode, OnReturn
+from idlewin.core.rule import Contract, Mode, OnReturn, Rule
 from idlewin.core.status import Status
 from idlewin.sim.objects import Deployment, SimRule, Work
+from idlewin.sim.process import Process
 from idlewin.sim.world import World
 
 LENT = (Phase.YIELDING, Phase.HARVESTING)
@@ -45,6 +46,8 @@ class Truth:
     batch: frozenset[str] = frozenset()
     works: frozenset[str] = frozenset()
     paused: bool = False
+    demand: str = ""
+    """Why no window may open by what is shown of demand; empty: nothing is against it."""
 
 
 @dataclass(slots=True)
@@ -65,7 +68,9 @@ class Checks:
 
     def __init__(self, world: World) -> None:
         self.world, self.objects = world, world.objects
-        self.truths: dict[str, Truth] = {}
+        self._truths: dict[tuple[Process | None, str], Truth] = {}
+        """By who looked, and at which rule."""
+        self.opened_at: dict[str, datetime] = {}
         self.before = Before()
         self.lagging = False
         self.injected = 0
@@ -73,17 +78,23 @@ class Checks:
         self.lost: set[str] = set()
         """Rules whose records were taken from both places: nothing can be promised of those."""
         self.faults = lambda: 0
-        self.stale = lambda: False
-        """Whether a write is one of a controller that was believed dead."""
         self.writes = 0
         world.cluster.witnesses.append(self)
         world.kueue.on_evict.append(self.evicted)
         world.on_cycle.append(self.cycle)
 
+    def stale(self) -> bool:
+        """Whether a write is one of a controller beside which another leads."""
+        return self.world.acting not in (None, self.world.process)
+
     # -- what is seen
 
     def looked(self, scope: Scope, pool: Pool, *, fresh: bool) -> None:  # noqa: ARG002
-        self.truths[scope.rule] = self._truth(scope.rule)
+        self._truths[self.world.acting, scope.rule] = self._truth(scope.rule)
+
+    def seen(self, rule: str) -> Truth:
+        """What the last look of whoever acts could have shown."""
+        return self._truths.get((self.world.acting, rule)) or self._truth(rule)
 
     def _truth(self, rule: str) -> Truth:
         pods = [p for p in self.objects.pods.values() if p.pool == rule and p.node is not None]
@@ -96,7 +107,16 @@ class Checks:
             ),
             works=frozenset(w.uid for w in self.objects.works.values() if w.pool == rule),
             paused=bool(stored and stored.rule and stored.rule.paused),
+            demand=self._demand(stored.rule if stored else None),
         )
+
+    def _demand(self, rule: Rule | None) -> str:
+        metrics = self.world.metrics
+        refs = [serving.ref for serving in rule.serving] if rule else []
+        if dark := [str(ref) for ref in refs if metrics.unknown_since(ref)]:
+            return f"demand of {dark} cannot be told"
+        busy = [str(ref) for ref in refs if metrics.shown(ref)]
+        return f"there is demand of {busy}" if busy else ""
 
     # -- after every write
 
@@ -163,11 +183,11 @@ class Checks:
         )
         changed = self.before.wrote_at
         self._must(
-            window and (changed is None or changed <= window.opened_at),
+            changed is None or changed <= self.opened_at.get(action.rule, changed),
             "P6",
             f"{target.ref} was raised by its owner at {changed}, and lowered again",
         )
-        self._must(not self.truths[action.rule].paused, "P6", "lowered while paused")
+        self._must(not self.seen(action.rule).paused, "P6", "lowered while paused")
 
     def _silent(self, action: Action) -> None:
         """Paused or contested, with serving back: nothing of the cluster is written any more."""
@@ -176,8 +196,8 @@ class Checks:
         if stored is None or stored.rule is None or stored.deleting or self.stale():
             return
         status = self._status(stored.name)
-        seen = self.truths.get(stored.name)
-        quiet = bool(status.contested_by) or bool(seen and seen.paused and stored.rule.paused)
+        paused = self.seen(stored.name).paused and stored.rule.paused
+        quiet = bool(status.contested_by) or paused
         self._must(
             not quiet or status.phase != Phase.SERVING,
             "P6",
@@ -196,12 +216,12 @@ class Checks:
             f"{target.ref} restored to {action.replicas}, its owner had {target.owner_wants}",
         )
         if target.claims == 0:
-            seen = self.truths[target.pool].batch & self._truth(target.pool).batch
+            seen = self.seen(target.pool).batch & self._truth(target.pool).batch
             self._must(not seen, "P2", f"{target.ref} raised beside batch pods {sorted(seen)}")
 
     def _opened(self, action: SetStopPolicy) -> None:
         pool = self.objects.queues[action.queue].pool
-        seen = self.truths[pool].serving & self._truth(pool).serving
+        seen = self.seen(pool).serving & self._truth(pool).serving
         self._must(not seen, "P2", f"{action.queue} opened beside serving pods {sorted(seen)}")
         phase = self._status(pool).phase
         self._must(phase == Phase.HARVESTING, "P2", f"{action.queue} opened in {phase}")
@@ -230,13 +250,9 @@ class Checks:
         before, after = self.before.status.phase, action.status.phase
         if (before, after) != (Phase.SERVING, Phase.YIELDING):
             return
-        now = self.world.clock.now()
-        blind = self.world.metrics.blind_since()
-        self._must(blind is None, "P5", "a window opened while demand could not be told")
-        busy = [ref for ref, demand in self.world.metrics.demand.items() if demand.at(now)]
-        mine = [ref for ref in busy if self.objects.deployments[ref].pool == action.rule
-                ] if all(r in self.objects.deployments for r in busy) else []  # fmt: skip
-        self._must(not mine, "P5", f"a window opened on demand of {mine}")
+        self.opened_at[action.rule] = self.world.clock.now()
+        against = self.seen(action.rule).demand
+        self._must(not against, "P5", f"a window opened though {against}")
 
     def _records(self) -> None:
         """Whatever is at our zero is on record, and is not left so."""
@@ -283,7 +299,7 @@ class Checks:
             work.admitted_at and work.max_runtime
         ) else None  # fmt: skip
         past = bound is not None and self.world.clock.now() >= bound + PAST_BOUND
-        seen = work.uid in self.truths[work.pool].works if work.pool in self.truths else True
+        seen = work.uid in self.seen(work.pool).works
         self._must(
             agreed
             or past
@@ -301,7 +317,7 @@ class Checks:
             self.lagging = self.world.cluster.interference.lagging()
             self.injected = self.faults()
             self.truth_at_start[name] = self._must_give_back(name)
-            self.truths[name] = self._truth(name)
+            self._truths[self.world.acting, name] = self._truth(name)
             self.started_at = self.world.clock.now()
             return
         clean = not self.lagging and self.injected == self.faults()
@@ -320,29 +336,30 @@ class Checks:
             return []
         rule = stored.rule
         refs = [serving.ref for serving in rule.serving] if rule else []
-        demand = self.world.metrics.demand
-        blind = self.world.metrics.blind_since()
+        metrics = self.world.metrics
+        dark = [since for ref in refs if (since := metrics.unknown_since(ref))]
         # The controller may have begun its count at the first look after demand went dark.
         late = timedelta(seconds=self.world.reads_every + 30)
-        dark = bool(blind and rule and now >= blind.start + rule.stale_after + late)
+        blind = bool(dark and rule and now >= max(dark) + rule.stale_after + late)
         causes = {
-            "demand is there": not blind
-            and any(ref in demand and demand[ref].at(now) for ref in refs),
+            "demand is there": any(
+                metrics.shown(ref) for ref in refs if not metrics.unknown_since(ref)
+            ),
             "a claim is in force": stored.wake_until is not None and stored.wake_until > now,
             "it is paused": bool(rule and rule.paused),
             "it is being deleted": stored.deleting,
             "it only observes": bool(rule and rule.mode is Mode.OBSERVE),
             "it cannot be read": rule is None,
-            "demand is unknown": dark,
+            "demand is unknown": blind,
         }  # fmt: skip
         return [cause for cause, holds in causes.items() if holds]
 
     def _kept_open(self, name: str) -> None:
         """With serving on its cards no queue of a window may stay open, where it can be closed."""
         window = self._status(name).window
-        if window is None or not self.world.kueue.up or not self.truths[name].serving:
+        if window is None or not self.world.kueue.up or not self.seen(name).serving:
             return
-        if not self.truths[name].serving & self._truth(name).serving:
+        if not self.seen(name).serving & self._truth(name).serving:
             return
         for entry in window.queues:
             queue = self.objects.queues.get(entry.spec.cluster_queue)

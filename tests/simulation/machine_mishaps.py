@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from idlewin.codec import read_status, write_status
 from idlewin.core.decision import ForgetRecord, Remember, ScaleBack, ScaleToZero, SetStopPolicy
 from idlewin.core.phase import Phase
+from idlewin.sim.kinds import FaultKind
+from idlewin.sim.metrics import BELIEVED
 from idlewin.sim.objects import Deployment, Work
 from tests.simulation.scenery import seconds
+from tests.simulation.versions import VERSIONS
 
 if TYPE_CHECKING:
     from tests.simulation.scenario import Story
@@ -25,12 +29,48 @@ def _kueue_up(story: Story) -> None:
         story.world.kueue.come_back()
 
 
+_DARK = (
+    *(FaultKind.EMPTY, FaultKind.IMPOSSIBLE, FaultKind.SILENT),
+    *(FaultKind.OLD, FaultKind.OLD, FaultKind.ONE_MISSING),
+)
+
+
 def blind(story: Story) -> None:
-    story.world.blind(seconds(story.random.choice((10, 120, 400))))
+    """What Prometheus shows cannot be believed, in one of the ways that there are."""
+    kind = story.random.choice(_DARK)
+    length = story.random.choice((10, 120, 400))
+    if kind is FaultKind.OLD:
+        length += BELIEVED.total_seconds()
+    only = story.ref() if kind is FaultKind.ONE_MISSING else None
+    story.world.blind(seconds(length), kind, only)
 
 
 def lag(story: Story) -> None:
-    story.trouble.lag(seconds(story.random.choice((2, 10, 60))))
+    story.trouble.begin(FaultKind.LAG, seconds(story.random.choice((2, 10, 60))))
+
+
+def drop_watch(story: Story) -> None:
+    story.trouble.begin(FaultKind.DROPPED, seconds(story.random.uniform(1, 1.1) * 90))
+
+
+def relist(story: Story) -> None:
+    story.trouble.begin(FaultKind.GONE, seconds(story.random.uniform(0.5, 3)))
+
+
+def half_open(story: Story) -> None:
+    story.trouble.begin(FaultKind.HALF_OPEN, seconds(story.random.choice((20, 60, 100))))
+
+
+def starve(story: Story) -> None:
+    story.trouble.begin(FaultKind.STARVED, seconds(story.random.choice((60, 300, 600))))
+
+
+def step_clock(story: Story) -> None:
+    """The controller's wall clock is set otherwise, and put right some time later."""
+    world = story.world
+    by = seconds(story.random.choice((5, 40, 300, 3600)) * story.random.choice((1, -1)))
+    world.step_clock(by)
+    story.later(5, 900, lambda: world.step_clock(-by) if not story.over else None)
 
 
 def crash(story: Story) -> None:
@@ -39,8 +79,23 @@ def crash(story: Story) -> None:
 
 
 def _restart(story: Story) -> None:
-    if story.world.controller is None:
+    if story.world.process is None:
         story.world.start_controller()
+
+
+def other_version(story: Story) -> None:
+    """Another version of idlewin was at work, has written the status, and is replaced by us."""
+    stored = story.world.objects.rules.get(story.name)
+    if stored is None or stored.status is None:
+        return
+    kind = story.random.choice(tuple(VERSIONS))
+    story.world.stop_controller()
+    story.trouble.hit(kind, story.name)
+    data = write_status(stored.status)
+    VERSIONS[kind](data)
+    stored.status, stored.status_error = read_status(data)
+    story.world.objects.touch(stored)
+    story.later(1, 10, lambda: _restart(story))
 
 
 def card_gone(story: Story) -> None:
@@ -91,13 +146,17 @@ def mute_serving(story: Story) -> None:
             story.later(30, 900, lambda pod=pod: world.serving.speak(pod))
 
 
-EVENTS = (kueue_down, blind, lag, crash, card_gone, node_dies, stuck_pod, refuse)
+EVENTS = (
+    *(kueue_down, blind, lag, drop_watch, relist, half_open, starve, other_version),
+    *(crash, card_gone, node_dies, stuck_pod, refuse),
+)
+_LASTING = (lag, drop_watch, relist, half_open, starve, other_version, crash)
 #: Each of these is a reason to give back, or a way to lose what giving back needs.
-_BACK = (*(card_gone, blind) * 3, blind, blind, lag, crash, kueue_down)
+_BACK = (*(card_gone, blind) * 3, blind, blind, blind, kueue_down, *_LASTING)
 AMBUSHES = {
-    Phase.SERVING: (crash,),
+    Phase.SERVING: _LASTING,
     Phase.YIELDING: (*_BACK, stuck_serving, stuck_serving, stuck_serving, refuse),
     Phase.HARVESTING: (*_BACK, node_dies, card_gone, card_gone),
-    Phase.RECLAIMING: (*(stuck_batch,) * 3, kueue_down, node_dies, crash, refuse),
-    Phase.RESTORING: (kueue_down, crash, mute_serving),
+    Phase.RECLAIMING: (*(stuck_batch,) * 3, kueue_down, node_dies, refuse, *_LASTING, blind),
+    Phase.RESTORING: (kueue_down, *_LASTING, blind, mute_serving),
 }

@@ -15,6 +15,7 @@ from idlewin.sim.chronicle import Change
 from idlewin.sim.demand import day_rhythm
 from idlewin.sim.faults import Rates, Trouble
 from idlewin.sim.furnish import Server
+from idlewin.sim.kinds import FaultKind
 from idlewin.sim.people import People
 from idlewin.sim.world import Setup, World
 from tests.simulation.machine_mishaps import stuck_serving
@@ -23,7 +24,7 @@ from tests.simulation.scenery import DEMAND, NAME, RESUMABLE, SHORT, START, a_ru
 
 #: Hours of a world's life before its faults stop, and how short its days are.
 HOURS, SCALE = 8, 0.1
-CALM = Rates()
+CALM: Rates = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,16 +164,18 @@ def _rates(random: Random) -> Rates:
     def some(most: float) -> float:
         return random.choice((0.0, 0.0, random.uniform(0, most)))
 
-    return Rates(
-        conflict=some(0.1),
-        busy=some(0.1),
-        error=some(0.1),
-        unheard=some(0.1),
-        crash_before=some(0.05),
-        crash_after=some(0.05),
-        freeze=some(0.03),
-        look=some(0.05),
-    )
+    return {
+        FaultKind.CONFLICT: some(0.1),
+        FaultKind.BUSY: some(0.1),
+        FaultKind.ERROR: some(0.1),
+        FaultKind.UNHEARD: some(0.1),
+        FaultKind.LOST: some(0.1),
+        FaultKind.KILL_BEFORE: some(0.05),
+        FaultKind.KILL_AFTER: some(0.05),
+        FaultKind.FROZEN: some(0.03),
+        FaultKind.TWO_LEADERS: some(0.03),
+        FaultKind.LOOK: some(0.05),
+    }
 
 
 class Story:
@@ -207,7 +210,7 @@ class Story:
             self.let_go(pod.uid)
             if pod.mute:
                 world.serving.speak(pod)
-        if world.controller is None:
+        if world.process is None:
             world.start_controller()
 
     # -- when

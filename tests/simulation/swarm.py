@@ -20,7 +20,8 @@ from idlewin.controller import Controller, Ports
 from idlewin.core.explain import explain, headline, wish
 from idlewin.core.phase import TRANSITIONS, Phase, Row
 from idlewin.sim.faults import Trouble
-from idlewin.sim.world import SimLease, SpinningError, World
+from idlewin.sim.process import SimLease
+from idlewin.sim.world import SpinningError, World
 from tests.simulation.checks import Checks, Violation
 from tests.simulation.conduct import Conduct
 from tests.simulation.guess import Guess
@@ -51,7 +52,7 @@ def controller(world: World, lease: SimLease) -> Controller:
     """The shipped controller in a simulated world."""
     return Controller(
         Ports(
-            clock=world.clock,
+            clock=world.wall,
             metrics=world.metrics,
             cluster=world.cluster,
             journal=world.chronicle,
@@ -69,7 +70,7 @@ def play(seed: int) -> Result:
     world.cluster.interference = trouble
     checks = Checks(world)
     conduct = Conduct(checks)
-    checks.faults, checks.stale = lambda: trouble.injected, lambda: trouble.stale
+    checks.faults = lambda: trouble.injected
     story = Story(world, cast, trouble)
     try:
         world.run(START + timedelta(hours=HOURS))

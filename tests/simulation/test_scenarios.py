@@ -207,14 +207,17 @@ def test_a_leader_that_leads_again_does_not_count_what_happened_under_another():
         controller=controller,
     )
     world.run(START + minutes(60))
-    first = world.controller, world.lease
+    first = world.process
     world.start_controller()
     world.run(START + minutes(300))
     # As the tick has a standby do.
-    assert first[0].cycle(NAME) is None
+    first.running = True
+    first.wake(NAME, 0)
+    world.run(world.clock.now() + minutes(1))
 
-    world.lease.mine, first[1].mine = False, True
-    world.controller, world.lease = first
+    world.lease.mine, first.lease.mine = False, True
+    world.process = first
+    first.wake(NAME, 0)
     world.run(START + minutes(500))
 
     ran = sum((span.length for _, span, _ in world.chronicle.batch), timedelta())

@@ -9,7 +9,7 @@ import pytest
 from idlewin.core.phase import Row
 from tests.simulation.swarm import Result, missing, report, run
 
-WORLDS = 170
+WORLDS = 220
 
 
 @pytest.fixture(scope="module")

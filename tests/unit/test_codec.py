@@ -238,6 +238,16 @@ def test_a_status_that_cannot_be_read_is_told_and_no_crash(damage, told):
     assert told in error
 
 
+def test_a_condition_that_is_none_of_ours_does_not_hide_the_record():
+    stored = write_status(Status(phase="Harvesting", epoch=7, window=WINDOW))
+    stored["conditions"] = [{"type": "Ready", "status": "Maybe"}]
+
+    status, error = read_status(stored)
+
+    assert error == ""
+    assert (status.epoch, status.window, status.conditions) == (7, WINDOW, ())
+
+
 def test_no_status_is_neither_a_status_nor_an_error():
     assert read_status(None) == (None, "")
     assert read_status({}) == (None, "")

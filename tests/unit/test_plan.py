@@ -26,7 +26,7 @@ from idlewin.core.phase import Phase
 from idlewin.core.pool import Record, StopPolicy
 from idlewin.core.reason import Reason
 from idlewin.core.rule import Mode, OnReturn
-from idlewin.core.status import Counters, Owed, OwedQueue, OwedWorkload
+from idlewin.core.status import VERSION, Counters, Owed, OwedQueue, OwedWorkload
 from tests.builders import (
     BUSY,
     HOUR,
@@ -79,6 +79,17 @@ def test_a_status_that_has_lost_its_window_is_made_good_by_the_annotation(phase)
     assert (decision.after, decision.reason) == (R, Reason.UNKNOWN_PHASE)
     assert decision.status.window.targets[0].replicas == 2
     assert (decision.status.epoch, decision.status.window.give_back_epoch) == (8, 8)
+
+
+@pytest.mark.parametrize("phase", [S, R, "Dreaming"])
+def test_what_a_newer_version_left_is_given_back_in_the_words_of_this_one(phase: str):
+    status = replace(a_status(S), phase=str(phase), window=None, version=VERSION + 1)
+
+    decision = decide(a_situation(S, status=status))
+
+    assert (decision.after, decision.reason) == (R, Reason.UNKNOWN_PHASE)
+    assert decision.status.version == VERSION
+    assert decision.status.window is not None
 
 
 def test_the_record_carries_what_was_remembered_and_not_a_fresh_value():

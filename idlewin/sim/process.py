@@ -1,0 +1,112 @@
+"""A controller's process in a world: its lease, its wall clock, its watches, and who wakes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Protocol
+
+from idlewin.core.decision import Decision
+from idlewin.ports import LookError
+from idlewin.sim.clock import Timeline, Timer
+from idlewin.sim.cluster import Crash
+
+if TYPE_CHECKING:
+    from idlewin.sim.world import World
+
+#: The least time from one look at a pool to the next that it asks for.
+LEAST_GAP = timedelta(seconds=1)
+
+
+class Cycles(Protocol):
+    """What the world wants of a controller."""
+
+    def cycle(self, name: str) -> Decision | None:
+        """One pool, once."""
+        ...
+
+
+class SimLease:
+    """Who may act: held, until somebody takes it."""
+
+    def __init__(self) -> None:
+        self.mine = True
+
+    def held(self) -> bool:
+        """Whether we may write now."""
+        return self.mine
+
+
+class Wall:
+    """The wall clock of a process's machine: the world's time, but for what it is off by."""
+
+    def __init__(self, timeline: Timeline, off: timedelta) -> None:
+        self._timeline, self.off = timeline, off
+
+    def now(self) -> datetime:
+        """What it shows."""
+        return self._timeline.now() + self.off
+
+
+class Process:
+    """One process. Its pools are looked at as wakeups.py would have it.
+
+    A pool is in one pair of hands at a time: a wake that comes while it is looked at, as time
+    passes below a slow or a frozen cycle, is kept until that look has ended.
+    """
+
+    def __init__(self, world: World, make: Callable[[World, SimLease], Cycles]) -> None:
+        self.lease, self.wall, self.cluster = world.lease, world.wall, world.cluster
+        self._world, self._controller = world, make(world, self.lease)
+        self._timers: dict[str, Timer] = {}
+        self._looking: set[str] = set()
+        self._again: set[str] = set()
+        self.running = True
+
+    def wake(self, name: str, within: float) -> None:
+        """Have a pool looked at, within so many seconds."""
+        world = self._world
+        self._look_at(name, world.clock.now() + timedelta(seconds=world.random.uniform(0, within)))
+
+    def stop(self) -> None:
+        """It ends; nobody looks any more."""
+        self.running = self.lease.mine = False
+
+    def _look_at(self, name: str, when: datetime) -> None:
+        when += timedelta(seconds=self.cluster.interference.starved())
+        timer = self._timers.get(name)
+        if timer is not None and not timer.cancelled and timer.when <= when:
+            return
+        if timer is not None:
+            timer.cancel()
+        self._timers[name] = self._world.clock.at(when, lambda: self._cycle(name))
+
+    def _cycle(self, name: str) -> None:
+        self._timers.pop(name, None)
+        if name in self._looking:
+            self._again.add(name)
+        elif self.running:
+            self._looking.add(name)
+            with self._world.acts(self, name):
+                self._look(name)
+            self._looking.discard(name)
+            if name in self._again:
+                self._again.discard(name)
+                self._look_at(name, self._world.clock.now() + LEAST_GAP)
+
+    def _look(self, name: str) -> None:
+        world = self._world
+        world.cycle_begins(name)
+        try:
+            decision = self._controller.cycle(name)
+        except Crash:
+            world.ended(self)
+            return
+        except LookError:
+            self.wake(name, 5.0)
+            return
+        if decision is not None:
+            world.cycle_ended(name, decision)
+            # A timer counts from now on: what the wall clock does meanwhile does not move it.
+            due = decision.revisit_at - self.wall.off
+            self._look_at(name, max(due, world.clock.now() + LEAST_GAP))
