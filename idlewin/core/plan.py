@@ -149,8 +149,8 @@ def _reopen_owed(s: Situation) -> Iterator[Action]:
         queue = s.pool.queue(owed.cluster_queue)
         if queue is None or queue.terminating or sealing.sealed_since(queue) is not None:
             due = True
-        elif s.object.deleting:  # nothing is left behind: a person has opened the gate itself
-            due = opening.opened_by_other(queue)
+        elif s.object.deleting:  # nothing is left behind: the gate itself is somebody else's
+            due = opening.opened_by_other(queue) or queue.adopted_by != s.object.name
         else:
             due = s.status.phase == Phase.HARVESTING and queue.epoch == s.status.epoch
         if due:

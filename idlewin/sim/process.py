@@ -57,7 +57,7 @@ class Process:
 
     def __init__(self, world: World, make: Callable[[World, SimLease], Cycles]) -> None:
         self.lease, self.wall, self.cluster = world.lease, world.wall, world.cluster
-        self._world, self._controller = world, make(world, self.lease)
+        self._world, self.controller = world, make(world, self.lease)
         self._timers: dict[str, Timer] = {}
         self._looking: set[str] = set()
         self._again: set[str] = set()
@@ -98,7 +98,7 @@ class Process:
         world = self._world
         world.cycle_begins(name)
         try:
-            decision = self._controller.cycle(name)
+            decision = self.controller.cycle(name)
         except Crash:
             world.ended(self)
             return

@@ -80,7 +80,7 @@ def _cycle_cpu(world: World, phase: Phase) -> float:
     status = world.objects.rules[name].status
     assert status is not None
     assert status.phase == phase, status
-    cycles = world.controller
+    cycles = world.process and world.process.controller
     assert isinstance(cycles, Controller)
     batches = []
     for _ in range(BATCHES):

@@ -154,6 +154,22 @@ def test_a_rule_that_is_deleted_while_kueue_is_dead_goes_once_kueue_is_back(paus
     assert all(work.active for work in world.objects.works.values())
 
 
+def test_a_rule_is_let_go_though_its_queue_was_taken_from_it_while_open():
+    world = a_night(jobs=(a_job(),))
+    people = People(world)
+    world.run(START + minutes(60))
+    people.adopt(RESUMABLE, "")
+    world.kueue.go_down()
+    world.run(START + minutes(80))
+    world.kueue.come_back()
+    people.delete_rule(NAME)
+
+    world.run(START + minutes(100))
+
+    assert NAME not in world.objects.rules
+    assert {local.stop_policy for local in world.objects.local_queues.values()} == {StopPolicy.NONE}
+
+
 def test_demand_that_cannot_be_told_gives_an_open_window_back():
     world = a_night()
     world.run(START + minutes(60))

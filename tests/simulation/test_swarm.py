@@ -9,7 +9,7 @@ import pytest
 from idlewin.core.phase import Row
 from tests.simulation.swarm import Result, missing, report, run
 
-WORLDS = 220
+WORLDS = 170
 
 
 @pytest.fixture(scope="module")
