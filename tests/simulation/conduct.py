@@ -16,6 +16,7 @@ from idlewin.core.decision import (
     Remember,
     ScaleBack,
     ScaleToZero,
+    SetActive,
     SetStopPolicy,
     StopLocalQueue,
     Verdict,
@@ -26,6 +27,7 @@ from idlewin.core.reason import Reason
 from idlewin.core.rule import Mode, Rule
 from idlewin.core.status import Status, Window
 from idlewin.sim.objects import Deployment, SimQueue, SimRule
+from idlewin.sim.process import Process
 from tests.simulation.checks import LENT, Checks
 from tests.simulation.scenery import START
 
@@ -49,6 +51,8 @@ class Seen:
     """Admitted work, by UID, in queues of the rule."""
     held: frozenset[str] = frozenset()
     """Pods that hold a card and are not serving's."""
+    against: frozenset[str] = frozenset()
+    """Why the rule may not lend, by the rule itself and by the clock."""
 
 
 class Conduct:
@@ -56,7 +60,8 @@ class Conduct:
 
     def __init__(self, checks: Checks) -> None:
         self.checks, self.world, self.objects = checks, checks.world, checks.objects
-        self.seen: dict[str, Seen] = {}
+        self._looks: dict[tuple[Process | None, str], Seen] = {}
+        """By who looked, and at which rule."""
         self.was: Status = Status()
         self.foreign = self.person = False
         """Whether somebody else had opened, or closed, the queue that is written."""
@@ -72,6 +77,8 @@ class Conduct:
         """Rules whose status was lost: what only it knew is gone."""
         self.local_before: dict[str, StopPolicy] = {}
         """What LocalQueues were before we closed them."""
+        self.put_to_sleep: set[str] = set()
+        """Work that we stopped one by one."""
         self.causes: dict[str, list[str]] = {}
         self.world.cluster.witnesses.append(self)
         self.world.on_cycle.append(self.cycle)
@@ -79,7 +86,11 @@ class Conduct:
     # -- what is seen
 
     def looked(self, scope: Scope, pool: Pool, *, fresh: bool) -> None:  # noqa: ARG002
-        self.seen[scope.rule] = self._seen(scope.rule)
+        self._looks[self.world.acting, scope.rule] = self._seen(scope.rule)
+
+    def seen(self, name: str) -> Seen:
+        """What the last look of whoever acts could have shown."""
+        return self._looks.get((self.world.acting, name)) or self._seen(name)
 
     def _seen(self, name: str) -> Seen:
         queues = [q for q in self.objects.queues.values() if q.pool == name]
@@ -96,7 +107,28 @@ class Conduct:
                 for p in self.objects.pods.values()
                 if p.pool == name and p.node and not isinstance(p.owner, Deployment)
             ),
+            against=self._against(name),
         )
+
+    def _against(self, name: str) -> frozenset[str]:
+        stored, now = self.objects.rules.get(name), self.world.clock.now()
+        rule = stored.rule if stored else None
+        if stored is None or rule is None:
+            return frozenset({"P9: it cannot be read"})
+        resumed = stored.resume_at or START
+        back, failed = self.back_at.get(name), self.failed_at.get(name)
+        known = name not in self.forgot
+        off = failed is not None and resumed < failed and now < failed + BACK_OFF
+        wrong = {
+            "P6: paused": rule.paused,
+            "P6: it observes": rule.mode is Mode.OBSERVE,
+            "P3: it is being deleted": stored.deleting,
+            "P3: a claim is in force": stored.wake_until is not None and stored.wake_until > now,
+            "minServing": known and back is not None and now < back + rule.window.min_serving,
+            "back-off": known and off,
+            "P5: not idle for long": self._users_within(rule, rule.window.idle_for - READING),
+        }
+        return frozenset(what for what, holds in wrong.items() if holds)
 
     def _closed_by_person(self, queue: SimQueue) -> bool:
         stored = self.objects.rules.get(queue.pool)
@@ -141,6 +173,8 @@ class Conduct:
                 self._must(kept, "P3", "lowered without a finalizer on the rule")
             case ScaleBack() as action:
                 self._restored(action)
+            case SetActive(uid=uid, active=False):
+                self.put_to_sleep.add(uid)
             case ReleaseRule(rule=name):
                 self._released(name)
 
@@ -148,7 +182,7 @@ class Conduct:
         queue, now = self.objects.queues[action.queue], self.world.clock.now()
         if self.checks.stale():
             return
-        seen = self.seen.get(action.rule, Seen())
+        seen = self.seen(action.rule)
         self._must(
             not (self.person and queue.uid in seen.closed),
             "P6",
@@ -163,7 +197,8 @@ class Conduct:
     def _restored(self, action: ScaleBack) -> None:
         target = self.objects.deployments[action.target]
         window = self._status(target.pool).window
-        if self.checks.stale() or window is None or self.checks.lagging:
+        refused = self.checks.injected != self.checks.faults()
+        if self.checks.stale() or window is None or self.checks.lagging or refused:
             return
         for entry in window.queues:
             queue = self.objects.queues.get(entry.spec.cluster_queue)
@@ -188,9 +223,9 @@ class Conduct:
                 self._must(
                     local.stop_policy is was, "P1", f"gone, and {local.name} was {was} before us"
                 )
-        for work in self.objects.works.values():
+        for work in (work for work in self.objects.works.values() if work.pool == name):
             self._must(
-                work.pool != name or work.active or work.expired or work.finished,
+                work.uid not in self.put_to_sleep or work.active or work.expired,
                 "P4",
                 f"gone, and {work.name} sleeps",
             )
@@ -215,25 +250,20 @@ class Conduct:
             self.raised[name] = self.raised[name] + 1 if raised else 0
         window = action.status.window
         if (before, after) == (Phase.YIELDING, Phase.HARVESTING):
-            held = self.seen[name].held & self._seen(name).held
+            held = self.seen(name).held & self._seen(name).held
             self._must(not held, "P2", f"lent, and {sorted(held)} hold cards")
         if window and after == Phase.RESTORING:
-            batch = self.checks.truths[name].batch & self.checks._truth(name).batch
-            left = batch | (self.seen[name].working & self._seen(name).working)
+            batch = self.checks.seen(name).batch & self.checks._truth(name).batch
+            left = batch | (self.seen(name).working & self._seen(name).working)
             due = self.giving_since.get(name, now) + window.drain_timeout
             self._must(not left or now >= due, "P4", f"brought back beside {sorted(left)}")
         if window and after == Phase.SERVING:
             self._must(window is None, "P1", "a window is kept while serving")
 
     def _may_lend(self, name: str, status: Status) -> None:
-        stored, now = self.objects.rules[name], self.world.clock.now()
-        rule = stored.rule
-        self._must(rule is not None, "P9", "lent by a rule that cannot be read")
-        assert rule is not None
-        claimed = stored.wake_until is not None and stored.wake_until > now
-        closed = self.seen[name].closed & self._seen(name).closed
-        held = self.seen[name].held & self._seen(name).held
-        names = [spec.cluster_queue for spec in rule.batch.queues]
+        rule = self.objects.rules[name].rule
+        seen, now = self.seen(name), self._seen(name)
+        names = [spec.cluster_queue for spec in rule.batch.queues] if rule else []
         queues = [q for one in names if (q := self.objects.queues.get(one))]
         adopted = [q for q in queues if q.adopted_by == name and not q.terminating]
         asleep = {work.uid for work in self.was.owed.workloads}
@@ -242,27 +272,17 @@ class Conduct:
             for w in self.objects.works.values()
             if w.cluster_queue in names and not w.finished and (w.active or w.uid in asleep)
         ]
-        resumed = stored.resume_at or START
-        back, failed = self.back_at.get(name), self.failed_at.get(name)
-        known = name not in self.forgot
+        stale, lagging = self.checks.stale(), self.checks.lagging
+        fights = name not in self.forgot and self.raised[name] >= RAISED
         wrong = {
-            "P6: paused": rule.paused,
-            "P6: it observes": rule.mode is Mode.OBSERVE,
-            "P3: it is being deleted": stored.deleting,
-            "P3: a claim is in force": claimed,
+            **dict.fromkeys(seen.against & now.against, True),
             "P6: it is contested": bool(status.contested_by),
-            "P6: a person closed a queue": bool(closed) and not self.checks.stale(),
-            "P2: others hold cards": bool(held),
-            "P6: a queue is not ours": not self.checks.lagging and len(adopted) < len(names),
-            "nothing waits": not waits and not self.checks.lagging,
+            "P6: a person closed a queue": bool(seen.closed & now.closed) and not stale,
+            "P2: others hold cards": bool(seen.held & now.held),
+            "P6: a queue is not ours": not lagging and len(adopted) < len(names),
+            "nothing waits": not waits and not lagging,
             "P1: local queues are owed": bool(self.was.owed.local_queues),
-            "minServing": known and back is not None and now < back + rule.window.min_serving,
-            "back-off": known
-            and failed is not None
-            and resumed < failed
-            and now < failed + BACK_OFF,
-            "P5: not idle for long": self._users_within(rule, rule.window.idle_for - READING),
-            "P6: a fight over serving": known and self.raised[name] >= RAISED,
+            "P6: a fight over serving": fights,
         }
         for what, holds in wrong.items():
             self._must(not holds, what.split(": ")[0], f"a window opened: {what}")
