@@ -112,6 +112,8 @@ def commands(programs: Path, data: Path, port: dict[str, int]) -> dict[str, list
             f"--root-ca-file={pki}/ca.crt",
             "--kube-api-qps=100",
             "--kube-api-burst=200",
+            # Else an HPA looks every 15 s.
+            "--horizontal-pod-autoscaler-sync-period=1s",
         ],
         "kube-scheduler": [
             *(program, "kube-scheduler", *client),
