@@ -78,13 +78,13 @@ class QueueWrites:
         return bool(generation <= self._looked.get(meta["name"], generation))
 
     def fence(self, action: FenceQueue) -> Json:
-        """Our epoch; a newer one stays. And what is there, as our mark, if there is none."""
+        """Our epoch; a newer one stays. And what is there as our mark, if so asked."""
 
         def patch(raw: Json) -> Json | None:
             marks = {}
             if (epoch_of(raw) or 0) < action.epoch:
                 marks[EPOCH] = str(action.epoch)
-            if self._as_looked_at(raw) and _unmarked_stop(raw):
+            if action.marks and self._as_looked_at(raw) and _unmarked_stop(raw):
                 marks[LEFT] = policy_of(raw).value
             return {"metadata": {"annotations": marks}} if marks else None
 

@@ -39,7 +39,8 @@ class ServingWrites:
             record = kind.record(raw)
             if kind.replicas(raw) == 0 and record == ours:
                 return None
-            if record is not None or kind.replicas(raw) != action.replicas:
+            written = action.generation not in (0, raw["metadata"].get("generation"))
+            if record is not None or written or kind.replicas(raw) != action.replicas:
                 raise ChangedError(
                     f"{action.target} is not as it was remembered: replicas {kind.replicas(raw)}, "
                     f"remembered {action.replicas}, record of {record.rule if record else 'none'}"
@@ -64,8 +65,8 @@ class ServingWrites:
                 raise RefusalError(f"{action.target} carries the record of rule {record.rule}")
             if record is not None and record.epoch > action.epoch:
                 raise RefusalError(f"{action.target} carries the record of a later window")
-            if record is None and (writer := kind.writer(raw)) not in ("", MANAGER):
-                raise RefusalError(f"{action.target} has no record, and {writer} wrote its zero")
+            if (writer := kind.writer(raw)) not in ("", MANAGER):
+                raise RefusalError(f"{action.target} is at 0 by {writer}; that is kept")
             return kind.back(action.replicas)
 
         self._still_ours(action)

@@ -49,8 +49,8 @@ class Remember:
 class ScaleToZero:
     """Lower a target and put our record on it, in one patch by resourceVersion.
 
-    On a conflict the target is read again; it is tried once more only if UID and replicas are as
-    remembered.
+    On a conflict the target is read again; it is tried once more only if UID, generation and
+    replicas are as remembered.
     """
 
     target: Ref
@@ -63,6 +63,8 @@ class ScaleToZero:
     """The window's cards, for the record."""
     nodes: dict[str, str] = field(default_factory=dict)
     """The labels of the nodes that they are on, for the record."""
+    generation: int = 0
+    """0: not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,7 @@ class ScaleBack:
 
     Refused where the target is not at our zero any more: a raise by its owner is never overwritten.
     Refused too where its record is of a later epoch, for another window has begun meanwhile, and
-    where it has no record and its zero is somebody else's.
+    where its zero is somebody else's.
     """
 
     target: Ref
@@ -109,15 +111,14 @@ class SetStopPolicy:
 
 @dataclass(frozen=True, slots=True)
 class FenceQueue:
-    """Write our epoch on a ClusterQueue whose stop policy is right, or is a person's, as it is.
-
-    Where it has no mark of what we wrote last, that which is there is taken for it.
-    """
+    """Write our epoch on a ClusterQueue whose stop policy is right, or is a person's, as it is."""
 
     queue: str
     uid: str
     epoch: int
     rule: str
+    marks: bool = False
+    """Where it has no mark of what we wrote last, what is there is put on it as that."""
 
 
 @dataclass(frozen=True, slots=True)

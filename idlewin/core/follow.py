@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from idlewin.core import failure, opening, timing
+from idlewin.core import failure, frozen, opening, timing
 from idlewin.core.load import Level
 from idlewin.core.phase import Phase, Row
 from idlewin.core.pool import Queue, Target
@@ -119,6 +119,7 @@ def _remember(s: Situation, rule: Rule) -> tuple[Remembered, ...]:
             uid=target.uid,
             replicas=target.replicas,
             claims=target.claims,
+            generation=target.generation,
             template=target.template,
             ready_timeout=serving.ready_timeout,
             on_overdue=serving.on_overdue,
@@ -185,11 +186,12 @@ def _unknown_class(queue: Queue, spec: QueueClass | None) -> WindowQueue:
 
 def _given_back(s: Situation, status: Status, reason: Reason) -> Status:
     counters = replace(status.counters, returns=status.counters.returns + 1)
-    if reason is Reason.SERVING_RAISED:
+    undone_by = frozen.undone_by(s, reason)
+    if undone_by:
         counters = replace(counters, corrections=counters.corrections + 1)
     status = _failing(s, replace(status, counters=counters, until=None), reason)
-    if counters.corrections >= CORRECTIONS and reason is Reason.SERVING_RAISED:
-        status = replace(status, contested_by=_raiser(s), contested_since=s.now)
+    if undone_by and counters.corrections >= CORRECTIONS:
+        status = replace(status, contested_by=undone_by, contested_since=s.now)
     return _in_window(status, give_back=reason.value, give_back_epoch=status.epoch)
 
 
@@ -198,15 +200,6 @@ def _failing(s: Situation, status: Status, reason: Reason) -> Status:
     told = failure.of_move(s, reason)
     known = status.window.failure if status.window else ""
     return _in_window(status, failure=told) if told and not known else status
-
-
-def _raiser(s: Situation) -> str:
-    writers = [
-        now.replicas_writer
-        for target in opening.remembered(s)
-        if (now := opening.same(s, target)) and now.replicas > 0 and now.replicas_writer
-    ]
-    return writers[0] if writers else "somebody who brings serving back"
 
 
 def _closed(s: Situation, status: Status) -> Status:
@@ -222,7 +215,8 @@ def _closed(s: Situation, status: Status) -> Status:
     counters = replace(
         counters,
         late_returns=counters.late_returns + int(late and bool(window.targets)),
-        corrections=0 if good else counters.corrections,
+        # A dry window does not show that nobody undoes what we write.
+        corrections=0 if good and began != Reason.QUEUE_DRY else counters.corrections,
         failures=0 if good else counters.failures + bool(failed),
         harvested_card_seconds=harvested,
     )

@@ -1,9 +1,11 @@
-"""What a window was opened on, and in what the rule, its queues and its targets differ from it."""
+"""What a window was opened on, in what the rule, its queues and its targets differ, and by whom."""
 
 from __future__ import annotations
 
-from idlewin.core.opening import remembered, same
+from idlewin.core.opening import closed_by_other, remembered, same
+from idlewin.core.reason import Reason
 from idlewin.core.rule import Mode
+from idlewin.core.sealing import entries
 from idlewin.core.situation import Situation
 from idlewin.core.status import Remembered
 
@@ -51,8 +53,28 @@ def _target_change(s: Situation, target: Remembered) -> str:
     now = same(s, target)
     if now is None:
         return f"{target.ref} is gone, or another of its name"
-    if now.replicas != target.replicas and not target.lowered and now.record is None:
+    untouched = not target.lowered and now.record is None
+    if untouched and now.replicas != target.replicas:
         return f"{target.ref} has {now.replicas} replicas by {now.replicas_writer or 'somebody'}"
+    if untouched and target.generation not in (0, now.generation):
+        # Perhaps we did lower it, and heard nothing: who raised it then took our record off.
+        return f"{target.ref} was written, last by {now.replicas_writer or 'somebody'}"
     if target.template and now.template != target.template:
         return f"{target.ref} has another pod template"
     return ""
+
+
+def undone_by(s: Situation, reason: Reason) -> str:
+    """Who ends a window by undoing what we wrote; empty: nobody."""
+    if reason is Reason.QUEUE_DRY:
+        # One that left our mark on the queue keeps the next window shut by itself.
+        closed = [q for _, q in entries(s) if q.left is None and closed_by_other(s, q)]
+        return (closed[0].stop_writer or "somebody who closes queues") if closed else ""
+    if reason is not Reason.SERVING_RAISED:
+        return ""
+    writers = [
+        now.replicas_writer
+        for target in remembered(s)
+        if (now := same(s, target)) and now.replicas > 0 and now.replicas_writer
+    ]
+    return writers[0] if writers else "somebody who brings serving back"

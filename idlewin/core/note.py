@@ -31,9 +31,7 @@ def owed_by(s: Situation, actions: tuple[Action, ...]) -> Status:
             case StopLocalQueue(queue, cluster_queue, policy) if queue.uid not in known:
                 queues.append(_owed_queue(s, queue, cluster_queue, policy))
             case StopLocalQueue(queue, _, policy):
-                queues = [
-                    replace(q, wrote=policy.value) if q.uid == queue.uid else q for q in queues
-                ]
+                queues = [_again(q, queue, policy) if q.uid == queue.uid else q for q in queues]
             case SetActive(namespace, name, uid, active=False) if uid not in known:
                 workloads.append(OwedWorkload(namespace=namespace, name=name, uid=uid))
             case _:
@@ -52,6 +50,12 @@ def _owed_queue(s: Situation, queue: LocalQueue, cluster: str, policy: StopPolic
         wrote=policy.value,
         at=s.now,
     )
+
+
+def _again(owed: OwedQueue, queue: LocalQueue, policy: StopPolicy) -> OwedQueue:
+    """An entry whose queue is closed once more; we open none that is owed, so its owner did."""
+    opened = queue.stop_policy is StopPolicy.NONE
+    return replace(owed, wrote=policy.value, was=queue.stop_policy.value if opened else owed.was)
 
 
 def noted(status: Status, action: Action, verdict: Verdict) -> Status:

@@ -48,7 +48,7 @@ def closed_by_other(s: Situation, queue: Queue) -> bool:
     if queue.stop_policy in (StopPolicy.NONE, queue.left):
         return False
     # In an open window it had our mark: who has taken that off has written the queue anew.
-    if queue.left is None and s.phase is not Phase.HARVESTING:
+    if queue.left is None and s.phase in (Phase.SERVING, Phase.YIELDING):
         known = queue.adopted_at
         if known is None or known is queue.stop_policy:
             return False

@@ -71,6 +71,7 @@ def _lower(s: Situation) -> Iterator[Action]:
                 epoch=s.status.epoch,
                 resource=s.window.resource if s.window else "",
                 nodes=s.window.node_selector if s.window else {},
+                generation=target.generation,
             )
 
 
@@ -108,7 +109,7 @@ def _queues(s: Situation, wanted: Gate) -> Iterator[Action]:
                     yield _hold(s, queue)
                 elif queue.left is None:
                     # From here on it shows who has written it: us, or somebody else.
-                    yield FenceQueue(queue.name, queue.uid, s.status.epoch, s.object.name)
+                    yield replace(_fence(s, queue), marks=True)
         case Gate.OPEN:
             yield from _open(s)
         case Gate.SEALED:
@@ -118,6 +119,10 @@ def _queues(s: Situation, wanted: Gate) -> Iterator[Action]:
 
 def _stop(s: Situation, queue: Queue, policy: StopPolicy) -> SetStopPolicy:
     return SetStopPolicy(queue.name, queue.uid, policy, s.status.epoch, s.object.name)
+
+
+def _fence(s: Situation, queue: Queue) -> FenceQueue:
+    return FenceQueue(queue.name, queue.uid, s.status.epoch, s.object.name)
 
 
 def _hold(s: Situation, queue: Queue) -> SetStopPolicy:
@@ -180,7 +185,7 @@ def _seal(s: Situation, entry: WindowQueue, queue: Queue) -> Iterator[Action]:
     if queue.stop_policy is not policy and not opening.closed_by_other(s, queue):
         yield _stop(s, queue, policy)
     elif not fenced:
-        yield FenceQueue(queue.name, queue.uid, s.status.epoch, s.object.name)
+        yield _fence(s, queue)
     contested = bool(s.status.contested_by) and opening.opened_by_other(queue)
     if refused(s, queue) or _unseen(s, queue) or contested:
         yield from _local_rung(queue, policy)
@@ -290,9 +295,6 @@ def handover(s: Situation) -> Actions:
 def gives(action: Action) -> bool:
     """Whether an action gives cards away: it needs every action before it to have succeeded."""
     match action:
-        case ScaleToZero() | SetStopPolicy(policy=StopPolicy.NONE):
+        case ScaleToZero() | SetStopPolicy(policy=StopPolicy.NONE) | SetActive(active=True):
             return True
-        case SetActive(active=True):
-            return True
-        case _:
-            return False
+    return False

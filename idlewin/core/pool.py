@@ -74,6 +74,8 @@ class Target:
     """Our record on it, if any."""
     replicas_writer: str = ""
     """Who wrote spec.replicas last."""
+    generation: int = 0
+    """Counts the writes of its spec, and on some kinds those of its annotations."""
     template: str = ""
     """A digest of its pod template: another one is a deploy."""
     trouble: tuple[str, ...] = ()

@@ -37,6 +37,8 @@ class Remembered:
     """Cards that one replica claims from the scheduler; 0: it opens the device node."""
     ready_timeout: Duration = timedelta(minutes=15)
     on_overdue: OnOverdue = OnOverdue.ALARM
+    generation: int = 0
+    """Its generation; another one before we lowered it is somebody's write. 0: not known."""
     template: str = ""
     """A digest of its pod template; empty: not known, so not compared."""
     lowered: bool = False

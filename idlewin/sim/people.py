@@ -59,6 +59,7 @@ class People:
         target = self._objects.deployments.get(ref)
         if target is not None:
             target.record = None
+            target.generation += 1
             self._objects.touch(target)
 
     def restart_server(self, ref: Ref) -> None:

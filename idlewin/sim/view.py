@@ -71,6 +71,7 @@ def _target(objects: Objects, target: Deployment) -> Target:
         claims=target.claims,
         record=target.record,
         replicas_writer=target.writer,
+        generation=target.generation,
         template=target.template,
         trouble=target.trouble,
         inside_kueue=target.inside_kueue,

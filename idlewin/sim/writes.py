@@ -113,7 +113,8 @@ class Writes:
         if target.replicas == 0 and target.record and target.record.epoch == action.epoch:
             return Outcome(action, Verdict.DONE, "it is at our zero already")
         # A newer version alone is read again and tried once more; an owner's raise is not.
-        if target.replicas != action.replicas or target.record is not None:
+        written = action.generation not in (0, target.generation)
+        if written or target.replicas != action.replicas or target.record is not None:
             return Outcome(action, Verdict.CONFLICT, "409 its owner has changed it")
         target.record = Record(
             rule=action.rule,
@@ -142,7 +143,7 @@ class Writes:
         rule = self._objects.rules.get(action.rule)
         if rule is not None and rule.status and rule.status.epoch > action.epoch:
             return Outcome(action, Verdict.REFUSED, "another has gone on with the rule")
-        if target.record is None and target.writer != MANAGER:
+        if target.writer != MANAGER:
             return Outcome(action, Verdict.REFUSED, f"its zero is {target.writer}'s")
         target.record = None
         self._scaled(target, action.replicas)
@@ -195,7 +196,8 @@ class Writes:
             return Outcome(action, Verdict.GONE, "404 the queue is not there, or is another")
         if not self._kueue.up:
             return Outcome(action, Verdict.REFUSED, WEBHOOK)
-        unmarked = queue.left is None and queue.stop_policy is not StopPolicy.NONE
+        shut = queue.stop_policy is not StopPolicy.NONE
+        unmarked = action.marks and shut and queue.left is None
         if unmarked or (queue.epoch or 0) < action.epoch:
             queue.epoch = max(queue.epoch or 0, action.epoch)
             queue.left = queue.stop_policy if unmarked else queue.left

@@ -150,6 +150,19 @@ def test_a_zero_of_its_owner_is_not_raised_by_a_return_that_comes_late(place: Pl
     assert place.target().replicas == 0
 
 
+def test_a_zero_by_kubectl_scale_is_not_ours_though_nobody_owns_it(place: Place) -> None:
+    place.make_target()
+    uid = place.target().uid
+    assert verdict(place, place.to_zero()) is Verdict.DONE
+    for replicas in (2, 0):
+        place.edit(f"{place.target_path}/scale", spec={"replicas": replicas})
+    place.until("their zero", lambda: place.target().replicas_writer != "idlewin")
+
+    assert (place.target().replicas, place.target().record is None) == (0, False)
+    assert place.target().replicas_writer == "somebody, through /scale"
+    assert verdict(place, ScaleBack(place.ref, uid, 1, place.name, 9)) is Verdict.REFUSED
+
+
 def test_a_return_of_an_earlier_window_does_not_end_a_later_one(place: Place) -> None:
     place.make_target()
     place.apply(place.to_zero(epoch=4))

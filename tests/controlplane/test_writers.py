@@ -209,7 +209,7 @@ def pools(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iter
         git = stack.enter_context(GitOps(plane.api, scenes["healed"]))
         running = stack.enter_context(Running(plane, things, folder, "http://127.0.0.1:1"))
         pools = Pools(recorder, running, git, scenes)
-        scenes["scaled-early"].wait_phase("Yielding")
+        wait_for("zero", lambda: not scenes["scaled-early"].target()["spec"]["replicas"])
         writers.scale(scenes["scaled-early"], 2)
         scenes["scaled-early"].wait_phase("Reclaiming", "Restoring", "Serving")
         writers.hold_pods(scenes["scaled-early"], scenes["scaled-early"].serving_pods(), held=False)
@@ -316,7 +316,7 @@ def test_a_zero_that_was_there_before_us_is_nobodys_but_its_owners(pools: Pools)
 
 
 def test_a_zero_that_a_person_chose_meanwhile_stays(pools: Pools) -> None:
-    # It is not brought back, so nothing is raised; the window goes on till somebody ends it.
+    # Nothing is brought back, so nothing is raised: the window goes on till somebody ends it.
     writers.wake(pools.scenes["down-zeroed"])
     pools.back("down-zeroed")
 

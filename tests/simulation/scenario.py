@@ -17,6 +17,7 @@ from idlewin.sim.faults import Rates, Trouble
 from idlewin.sim.furnish import Server
 from idlewin.sim.kinds import FaultKind
 from idlewin.sim.people import People
+from idlewin.sim.rivals import Rival
 from idlewin.sim.world import Setup, World
 from tests.simulation.machine_mishaps import stuck_serving
 from tests.simulation.mishaps import AMBUSHES, EVENTS
@@ -190,6 +191,7 @@ class Story:
         self.over = False
         self.told: list[str] = []
         self.lost: set[str] = set()
+        self.rivals: list[Rival] = []
         self._known = 0
         self.when_entered: dict[Phase, Callable[[Story], None]] = {}
         """What waits for a phase to be entered."""
@@ -200,6 +202,8 @@ class Story:
         """Faults stop: what is broken works again. What people decided stays."""
         self.over = True
         self.trouble.quiet()
+        for rival in self.rivals:
+            rival.end()
         world = self.world
         if not world.kueue.up:
             world.kueue.come_back()

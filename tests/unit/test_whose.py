@@ -7,10 +7,12 @@ from dataclasses import replace
 import pytest
 
 from idlewin.core.decide import decide
-from idlewin.core.decision import FenceQueue, SetStopPolicy
+from idlewin.core.decision import FenceQueue, SetStopPolicy, StopLocalQueue
+from idlewin.core.note import owed_by
 from idlewin.core.phase import Phase
 from idlewin.core.pool import StopPolicy
 from idlewin.core.reason import Reason
+from idlewin.core.status import Owed, OwedQueue
 from tests.builders import (
     HOUR,
     MINUTE,
@@ -108,6 +110,32 @@ def test_a_zero_of_its_owner_is_no_lost_record():
     decision = decide(a_situation(pool=pool))
 
     assert condition(decision, "RecordLost") is None
+
+
+def test_a_target_that_was_raised_and_pruned_before_we_heard_of_its_zero_is_not_lowered_again():
+    unheard = replace(a_window().targets[0], lowered=False, generation=4)
+    status = replace(a_status(Y), since=NOW - MINUTE, window=a_window(targets=(unheard,)))
+    raised = a_target(generation=6, replicas_writer="model-operator")
+
+    decision = decide(a_situation(Y, status=status, pool=a_pool(targets=(raised,))))
+
+    assert decision.reason is Reason.TARGET_CHANGED
+    assert "model-operator" in decision.checks[0].observed
+
+
+@pytest.mark.parametrize(("seen", "was"), [(StopPolicy.NONE, "None"), (StopPolicy.HOLD, "Hold")])
+def test_a_local_queue_that_its_owner_opened_meanwhile_is_owed_open(seen, was):
+    local = replace(a_queue().local_queues[0], stop_policy=seen)
+    known = OwedQueue(
+        namespace="batch", name="lq-short", uid="l-short", cluster_queue="short", was="Hold",
+        wrote="Hold", at=NOW,
+    )  # fmt: skip
+    situation = a_situation(R, status=a_status(R, owed=Owed(local_queues=(known,))))
+
+    stop = StopLocalQueue(local, "short", StopPolicy.HOLD_AND_DRAIN)
+    (owed,) = owed_by(situation, (stop,)).owed.local_queues
+
+    assert (owed.was, owed.wrote) == (was, "HoldAndDrain")
 
 
 @pytest.mark.parametrize(("now", "kept"), [(1, "at 1 by kubectl"), (0, "at 0 by kubectl")])

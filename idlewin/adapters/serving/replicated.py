@@ -23,11 +23,13 @@ from idlewin.adapters.fields import (
     trimmed,
 )
 from idlewin.codec import read_record, write_record
-from idlewin.core.pool import RECORD, Record, Target
+from idlewin.core.pool import MANAGER, RECORD, Record, Target
 from idlewin.core.target import Ref
 
 Json = dict[str, Any]
 
+#: Who has written a zero since our record, where Kubernetes does not say.
+BY_SCALE = "somebody, through /scale"
 KEDA = "scaledobject.keda.sh/name"
 
 
@@ -78,7 +80,7 @@ class Replicated:
                 },
             },
             status=picked(raw.get("status"), "readyReplicas"),
-            writer=last_writer(raw, "spec", "replicas"),
+            writer=self.writer(raw),
         )
 
     def read(self, trimmed: Json, around: Around) -> Target:
@@ -89,10 +91,11 @@ class Replicated:
             uid=meta["uid"],
             resource_version=meta["resourceVersion"],
             replicas=self.replicas(trimmed),
+            generation=meta.get("generation", 0),
             ready=trimmed["status"].get("readyReplicas", 0),
             claims=claims(trimmed["spec"]["template"]["spec"], around.resource),
             record=None if _orphaned(self.record(trimmed), trimmed) else self.record(trimmed),
-            replicas_writer=trimmed["writer"][0],
+            replicas_writer=trimmed["writer"],
             template=trimmed["spec"]["template"]["digest"],
             trouble=tuple(self._trouble(trimmed, around.autoscalers)),
             inside_kueue=around.inside_kueue,
@@ -100,7 +103,10 @@ class Replicated:
 
     def writer(self, raw: Json) -> str:
         """Who wrote its replicas last."""
-        return last_writer(raw, "spec", "replicas")[0]
+        writer = last_writer(raw, "spec", "replicas")[0]
+        recorded_by = last_writer(raw, "metadata", "annotations", RECORD)[0]
+        # A zero that was written through /scale has no owner: the API leaves a 0 out there.
+        return writer or (BY_SCALE if recorded_by == MANAGER else "")
 
     def replicas(self, trimmed: Json) -> int:
         """What is wanted of it now; absent is 1."""

@@ -50,6 +50,14 @@ _UNUSED_CONTROLLERS = (
 )
 
 
+#: Else an HPA looks every 15 s, and a controller waits for its turn.
+_QUICK = (
+    "--kube-api-qps=100",
+    "--kube-api-burst=200",
+    "--horizontal-pod-autoscaler-sync-period=1s",
+)
+
+
 def kubeconfig(server: str, ca_pem: bytes, token: str) -> str:
     """A kubeconfig for one server and one token."""
     return yaml.safe_dump(
@@ -110,10 +118,7 @@ def commands(programs: Path, data: Path, port: dict[str, int]) -> dict[str, list
             f"--controllers=*,{unused}",
             f"--service-account-private-key-file={pki}/service-accounts.key",
             f"--root-ca-file={pki}/ca.crt",
-            "--kube-api-qps=100",
-            "--kube-api-burst=200",
-            # Else an HPA looks every 15 s.
-            "--horizontal-pod-autoscaler-sync-period=1s",
+            *_QUICK,
         ],
         "kube-scheduler": [
             *(program, "kube-scheduler", *client),
