@@ -237,6 +237,8 @@ class Conduct:
         name, now = action.rule, self.world.clock.now()
         if before == after:
             return
+        # A slow write counts from when it was decided.
+        now = min(now, action.status.since or now)
         if (before, after) == (Phase.SERVING, Phase.YIELDING):
             self._may_lend(name, action.status)
         if after == Phase.RECLAIMING and before != Phase.RESTORING:
