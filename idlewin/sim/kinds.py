@@ -34,7 +34,6 @@ class FaultKind(StrEnum):
     TWO_LEADERS = "two leaders at once"
     CLOCK_BACK = "clock steps back"
     CLOCK_AHEAD = "clock leaps ahead"
-    DST = "DST change"
     STARVED = "starved CPU"
     # Another version has written the status.
     NEW_PHASE = "status: unknown phase"

@@ -302,6 +302,8 @@ class Conduct:
         if decision is None:
             if stored is not None and stored.status is None and name in self.written:
                 self.forgot.add(name)
+                # How often it was corrected is forgotten with the status.
+                self.undone.clear()
             self.causes[name] = self._causes(name, stored)
             return
         clean = not self.checks.lagging and self.checks.injected == self.checks.faults()

@@ -150,7 +150,7 @@ EVENTS = (
     *(kueue_down, blind, lag, drop_watch, relist, half_open, starve, other_version),
     *(crash, card_gone, node_dies, stuck_pod, refuse),
 )
-_LASTING = (lag, drop_watch, relist, half_open, starve, other_version, crash)
+_LASTING = (lag, drop_watch, relist, relist, half_open, starve, other_version, crash)
 #: Each of these is a reason to give back, or a way to lose what giving back needs.
 _BACK = (*(card_gone, blind) * 3, blind, blind, blind, kueue_down, *_LASTING)
 AMBUSHES = {

@@ -17,19 +17,20 @@ from datetime import timedelta
 from random import Random
 
 from idlewin.controller import Controller, Ports
+from idlewin.core.decision import Decision
 from idlewin.core.explain import explain, headline, wish
 from idlewin.core.phase import TRANSITIONS, Phase, Row
 from idlewin.sim.faults import Trouble
+from idlewin.sim.kinds import FaultKind
 from idlewin.sim.process import SimLease
 from idlewin.sim.world import SpinningError, World
 from tests.simulation.checks import Checks, Violation
 from tests.simulation.conduct import Conduct
+from tests.simulation.coverage import Cause, cause_of, missing_faults, missing_rows, table
 from tests.simulation.guess import Guess
 from tests.simulation.scenario import HOURS, Cast, Story, draw
 from tests.simulation.scenery import START
 
-#: Each row of the transition table must fire at least so often in a run.
-LEAST = 20
 #: After faults stop, everything is back within the longest bound, drainTimeout, a start-up, and
 #: the retries of the slowest parts.
 SLACK = timedelta(minutes=6)
@@ -41,6 +42,9 @@ class Result:
 
     seed: int
     rows: Counter[Row] = field(default_factory=Counter)
+    hits: Counter[tuple[FaultKind, str]] = field(default_factory=Counter)
+    """How often each kind of fault was there in each phase."""
+    causes: Counter[Cause] = field(default_factory=Counter)
     writes: int = 0
     cycles: int = 0
     failure: str = ""
@@ -72,6 +76,7 @@ def play(seed: int) -> Result:
     conduct = Conduct(checks)
     checks.faults = lambda: trouble.injected
     story = Story(world, cast, trouble)
+    world.on_cycle.append(lambda _, decision: _count_cause(result, decision))
     try:
         world.run(START + timedelta(hours=HOURS))
         story.end()
@@ -86,8 +91,14 @@ def play(seed: int) -> Result:
         result.last += traceback.format_exc().splitlines()[-8:]
     changes = world.chronicle.changes
     result.rows.update(Row(change.before, change.after, change.reason) for change in changes)
+    result.hits = trouble.hits
     result.writes, result.cycles = checks.writes, world.chronicle.cycles
     return result
+
+
+def _count_cause(result: Result, decision: Decision | None) -> None:
+    if decision and decision.changes_phase and (cause := cause_of(decision)):
+        result.causes[cause] += 1
 
 
 def _everybody_is_back(world: World, cast: Cast, checks: Checks) -> None:
@@ -111,15 +122,6 @@ def _words(world: World, name: str) -> list[str]:
         writes = (f"    {wish(o.action)}: {o.verdict} {o.message}" for o in outcomes)
         shown.append("\n".join((told, *writes)))
     return shown
-
-
-def missing(rows: Counter[Row]) -> list[str]:
-    """Rows that fired too seldom."""
-    return [
-        f"{row.source} -> {row.target} for {row.reason}: {rows[row]} times"
-        for row in TRANSITIONS
-        if rows[row] < LEAST
-    ]
 
 
 def report(result: Result) -> str:
@@ -162,7 +164,11 @@ def main() -> int:
     print(f"{len(results)} worlds, {cycles} cycles, {writes} writes, {took:.0f} s of CPU")
     causes = Counter(result.failure.split(" at ")[0].split(":")[0] for result in failed)
     print(f"{len(failed)} failed:", dict(causes), "seeds", [result.seed for result in failed][:30])
-    short = missing(rows) if asked.seed is None else []
+    hits: Counter[tuple[FaultKind, str]] = sum((result.hits for result in results), Counter())
+    causes: Counter[Cause] = sum((result.causes for result in results), Counter())
+    print(table(hits, causes))
+    whole = asked.seed is None
+    short = missing_rows(rows) + missing_faults(hits) if whole else []
     for line in short:
         print(f"too seldom: {line}")
     return int(bool(failed or short))

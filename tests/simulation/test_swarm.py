@@ -7,7 +7,9 @@ from collections import Counter
 import pytest
 
 from idlewin.core.phase import Row
-from tests.simulation.swarm import Result, missing, report, run
+from idlewin.sim.kinds import FaultKind
+from tests.simulation.coverage import missing_faults, missing_rows
+from tests.simulation.swarm import Result, report, run
 
 WORLDS = 170
 
@@ -27,4 +29,10 @@ def test_no_promise_is_broken_in_any_world(results: list[Result]):
 def test_every_row_of_the_machine_fires_often(results: list[Result]):
     rows: Counter[Row] = sum((result.rows for result in results), Counter())
 
-    assert not missing(rows)
+    assert not missing_rows(rows)
+
+
+def test_every_kind_of_fault_hits_every_phase(results: list[Result]):
+    hits: Counter[tuple[FaultKind, str]] = sum((result.hits for result in results), Counter())
+
+    assert not missing_faults(hits)
