@@ -46,6 +46,7 @@ class Truth:
     batch: frozenset[str] = frozenset()
     works: frozenset[str] = frozenset()
     paused: bool = False
+    contested: bool = False
     demand: str = ""
     """Why no window may open by what is shown of demand; empty: nothing is against it."""
 
@@ -107,6 +108,7 @@ class Checks:
             ),
             works=frozenset(w.uid for w in self.objects.works.values() if w.pool == rule),
             paused=bool(stored and stored.rule and stored.rule.paused),
+            contested=bool(self._status(rule).contested_by),
             demand=self._demand(stored.rule if stored else None),
         )
 
@@ -193,11 +195,11 @@ class Checks:
         """Paused or contested, with serving back: nothing of the cluster is written any more."""
         stored = self.objects.rules.get(getattr(action, "rule", ""))
         # Who deletes a rule wants its last writes, paused or not.
-        if stored is None or stored.rule is None or stored.deleting or self.stale():
+        if stored is None or stored.rule is None or stored.deleting or self.stale() or self.lagging:
             return
         status = self._status(stored.name)
         paused = self.seen(stored.name).paused and stored.rule.paused
-        quiet = bool(status.contested_by) or paused
+        quiet = bool(self.seen(stored.name).contested and status.contested_by) or paused
         self._must(
             not quiet or status.phase != Phase.SERVING,
             "P6",

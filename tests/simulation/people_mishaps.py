@@ -273,7 +273,7 @@ AMBUSHES = {
     Phase.HARVESTING: (
         *_BACK,
         *(close_queue, delete_queue, close_local_queue, open_before_serving_is_back),
-        *(rival_reopens,) * 6,
+        *(rival_reopens,) * 10,
         *(raise_serving, pause) * 3,
     ),
     Phase.RECLAIMING: (
