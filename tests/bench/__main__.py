@@ -3,6 +3,7 @@
 python -m tests.bench                         all, about 15 minutes
 python -m tests.bench live --minutes 1        those of the real control plane, over a minute
 python -m tests.bench simulated
+python -m tests.bench peers                   what other tools lose under faults (8 minutes)
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 
 from tests.bench.figures import Figure, machine, table
 from tests.bench.live import live_figures
+from tests.bench.peers import peers_table
 from tests.bench.simulated import cycle_figures, days_figures
 
 
@@ -25,13 +27,20 @@ def main() -> int:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("which", nargs="?", choices=("all", "live", "simulated"), default="all")
+    parser.add_argument(
+        "which", nargs="?", choices=("all", "live", "simulated", "peers"), default="all"
+    )
     parser.add_argument("--minutes", type=float, default=10, help="of steady state (default 10)")
     parser.add_argument("--scale", type=int, default=10, help="5 times so many rules (default 10)")
     parser.add_argument("--seeds", type=int, default=20, help="worlds of the swarm (default 20)")
     parser.add_argument("--folder", type=Path, help="keep logs there")
     asked = parser.parse_args()
     figures: list[Figure] = []
+    if asked.which == "peers":
+        with tempfile.TemporaryDirectory(prefix="idlewin-bench-") as folder:
+            cases, figures = peers_table(asked.folder or Path(folder))
+        print(f"{machine()}\n\n{cases}\n\n{table(figures)}")
+        return int(any(figure.met is False for figure in figures))
     if asked.which != "live":
         figures += [*cycle_figures(), *days_figures(asked.seeds)]
     if asked.which != "simulated":

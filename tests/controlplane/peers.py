@@ -310,9 +310,11 @@ class Story:
         self.plane.run("kube-apiserver")
         self.plane.wait_ready("kube-apiserver")
         began = datetime.now(UTC)
-        self.lent(down)
+        above = self.told(down).above
+        wait_for(f"scale-down of {down}", lambda: self.down(down) == above, 180)
         self.facts[down]["after"] = (datetime.now(UTC) - began) / SECOND
         self.facts[down]["down"] = self.down(down)
+        self.lent(down)
         self.back(up)
         self.facts[up]["after"] = (datetime.now(UTC) - began) / SECOND
         for pool in (down, up):

@@ -179,3 +179,14 @@ def test_a_dry_run_without_an_answer_is_asked_again_soon(cluster, cycle):
     cluster.clock.at = stays.revisit_at
 
     assert cycle().after is Phase.YIELDING
+
+
+def test_who_comes_late_to_an_end_gives_back_at_once(cluster, cycle):
+    # kube-green #389: four minutes after the hour, and it waited for the next day.
+    while cycle().after is not Phase.HARVESTING:
+        pass
+    cluster.clock.at += 13 * 60 * MINUTE
+
+    late = cycle()
+
+    assert (late.after, late.reason) == (Phase.RECLAIMING, Reason.WINDOW_MAX)
