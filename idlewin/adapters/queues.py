@@ -70,7 +70,11 @@ def trim_cohort(raw: Json) -> Json:
 
 def trim_local_queue(raw: Json) -> Json:
     """A LocalQueue with its stop; its counts change all the time and are not read."""
-    return trimmed(raw, spec=picked(raw["spec"], "clusterQueue", "stopPolicy"))
+    return trimmed(
+        raw,
+        spec=picked(raw["spec"], "clusterQueue", "stopPolicy"),
+        writer=last_writer(raw, "spec", "stopPolicy"),
+    )
 
 
 def trim_workload(raw: Json) -> Json | None:
@@ -179,6 +183,7 @@ def local_queue_of(raw: Json) -> LocalQueue:
         name=meta["name"],
         uid=meta["uid"],
         stop_policy=policy_of(raw),
+        stop_writer=raw["writer"][0],
     )
 
 

@@ -16,7 +16,7 @@ from idlewin.core.decision import (
     Verdict,
 )
 from idlewin.core.phase import Phase
-from idlewin.core.pool import LocalQueue, StopPolicy
+from idlewin.core.pool import MANAGER, LocalQueue, StopPolicy
 from idlewin.core.situation import Situation
 from idlewin.core.status import Owed, OwedQueue, OwedWorkload, Remembered, Status
 
@@ -38,6 +38,12 @@ def owed_by(s: Situation, actions: tuple[Action, ...]) -> Status:
                 pass
     after = Owed(local_queues=tuple(queues), workloads=tuple(workloads))
     return replace(s.status, owed=after) if after != owed else s.status
+
+
+def _again(owed: OwedQueue, queue: LocalQueue, policy: StopPolicy) -> OwedQueue:
+    """Written anew; what a person has made of it since is what it will have back."""
+    theirs = queue.stop_writer not in ("", MANAGER)
+    return replace(owed, wrote=policy.value, was=queue.stop_policy.value if theirs else owed.was)
 
 
 def _owed_queue(s: Situation, queue: LocalQueue, cluster: str, policy: StopPolicy) -> OwedQueue:

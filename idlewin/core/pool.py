@@ -160,6 +160,8 @@ class LocalQueue:
     name: str
     uid: str
     stop_policy: StopPolicy
+    stop_writer: str = ""
+    """Who wrote stopPolicy last; empty where that does not show."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -97,6 +97,7 @@ def _queue(objects: Objects, queue: SimQueue, ours: frozenset[str]) -> Queue:
                 name=local.name,
                 uid=local.uid,
                 stop_policy=local.stop_policy,
+                stop_writer=local.writer,
             )
             for local in objects.local_queues_of(queue.name)
         ),

@@ -245,9 +245,11 @@ def test_a_local_queue_is_given_back_unless_its_owner_changed_it(place: Place) -
     assert verdict(place, give) is Verdict.DONE
     assert place.queue().local_queues[0].stop_policy is StopPolicy.NONE
     place.apply(stop)
+    assert place.queue().local_queues[0].stop_writer == "idlewin"
     place.edit(place.local_path, spec={"stopPolicy": "Hold"})
     assert verdict(place, give) is Verdict.DONE
-    assert place.look().queue(place.name).local_queues[0].stop_policy is StopPolicy.HOLD
+    (theirs,) = place.look().queue(place.name).local_queues
+    assert (theirs.stop_policy, theirs.stop_writer) == (StopPolicy.HOLD, "kubectl")
 
 
 # -- work
