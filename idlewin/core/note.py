@@ -58,12 +58,6 @@ def _owed_queue(s: Situation, queue: LocalQueue, cluster: str, policy: StopPolic
     )
 
 
-def _again(owed: OwedQueue, queue: LocalQueue, policy: StopPolicy) -> OwedQueue:
-    """An entry whose queue is closed once more; we open none that is owed, so its owner did."""
-    opened = queue.stop_policy is StopPolicy.NONE
-    return replace(owed, wrote=policy.value, was=queue.stop_policy.value if opened else owed.was)
-
-
 def noted(status: Status, action: Action, verdict: Verdict) -> Status:
     """The status once an action has had its outcome; equal where there is nothing to note."""
     if verdict not in (Verdict.DONE, Verdict.GONE):

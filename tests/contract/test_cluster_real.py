@@ -126,7 +126,8 @@ def test_to_zero_survives_a_change_of_version_but_not_of_replicas(place: Place) 
     place.edit(place.target_path, spec={"replicas": 2})
     assert verdict(place, stale) is Verdict.CONFLICT
     place.edit(place.target_path, spec={"replicas": 1})
-    assert verdict(place, stale) is Verdict.DONE
+    # Its status moves while the second pod goes; that many conflicts are more than it tries.
+    place.until("a taken zero", lambda: place.apply(stale).verdict is Verdict.DONE)
     assert verdict(place, stale) is Verdict.DONE, "carried out twice is the same as once"
 
 

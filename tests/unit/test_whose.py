@@ -125,7 +125,7 @@ def test_a_target_that_was_raised_and_pruned_before_we_heard_of_its_zero_is_not_
 
 @pytest.mark.parametrize(("seen", "was"), [(StopPolicy.NONE, "None"), (StopPolicy.HOLD, "Hold")])
 def test_a_local_queue_that_its_owner_opened_meanwhile_is_owed_open(seen, was):
-    local = replace(a_queue().local_queues[0], stop_policy=seen)
+    local = replace(a_queue().local_queues[0], stop_policy=seen, stop_writer="kubectl")
     known = OwedQueue(
         namespace="batch", name="lq-short", uid="l-short", cluster_queue="short", was="Hold",
         wrote="Hold", at=NOW,
