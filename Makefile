@@ -11,7 +11,7 @@ export UV_PYTHON_DOWNLOADS := never
 export UV_PROJECT_ENVIRONMENT := .venv
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check bench swarm labs
+.PHONY: help setup run test check bench swarm exhaust labs
 
 help:  ## say what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +42,9 @@ bench: labs  ## print the figures of docs/benchmarks.md
 
 swarm: setup  ## many simulated lives of a pool: make swarm SEEDS=1000
 	$(PY) -m tests.simulation.swarm --seeds $(SEEDS)
+
+exhaust: setup  ## the shipped decisions, explored breadth first against an abstract cluster
+	$(PY) -m tests.exhausted
 
 $(STAMP): pyproject.toml uv.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \

@@ -1,0 +1,66 @@
+"""The shipped decisions, explored: ``python -m tests.exhausted``, or with the name of one scene.
+
+Each scene is told with its states, and each broken promise with a shortest trace. An exploration
+is the same each time, so the command that is printed shows a trace again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from tests.exhausted.explore import Explorer, Found
+from tests.exhausted.scenes import SCENES
+
+COLUMNS = (
+    "| scene | leaders, faults | states | not looked at | looks decided | violations | CPU s |"
+)
+
+
+def row(found: Found) -> str:
+    """One line of docs/benchmarks.md."""
+    scene = found.scene
+    return (
+        f"| `{scene.name}`: {scene.about} | {scene.leaders}, {scene.faults} | {found.states} "
+        f"| {found.left or 'none: exhausted'} | {found.looks} | {len(found.violations)} "
+        f"| {found.seconds:.0f} |"
+    )
+
+
+def told(found: Found) -> str:
+    """Each broken promise, what led to it, and how to see it again."""
+    lines = []
+    for promise, trace in found.violations.items():
+        lines += [
+            f"{found.scene.name}: {promise}",
+            *(f"  {i + 1}. {s}" for i, s in enumerate(trace)),
+        ]
+        lines.append(f"again: python -m tests.exhausted {found.scene.name}")
+    return "\n".join(lines)
+
+
+def main() -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m tests.exhausted", description=__doc__)
+    parser.add_argument("scenes", nargs="*", metavar="SCENE", help="which; all, if none")
+    parser.add_argument("--most", type=int, default=150_000, help="states of a scene, at most")
+    asked = parser.parse_args()
+    rows, broken = [], False
+    for name in asked.scenes or SCENES:
+        found = Explorer(SCENES[name]).run(most=asked.most, tell=progress)
+        print(row(found), flush=True)
+        print(told(found), flush=True)
+        rows.append(row(found))
+        broken = broken or bool(found.violations)
+    print("\n".join([COLUMNS, "|---" * 7 + "|", *rows]))
+    return int(broken)
+
+
+def progress(depth: int, states: int, layer: int, seconds: float) -> None:
+    """A line that is written over."""
+    print(f"\r  {depth} steps deep, {states} states, {layer} to look at, {seconds:.0f} s", end="",
+          file=sys.stderr, flush=True)  # fmt: skip
+
+
+if __name__ == "__main__":
+    sys.exit(main())

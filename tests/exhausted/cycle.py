@@ -1,0 +1,291 @@
+"""What a leader does after a look: the shipped ``Controller.cycle``, as a tree of writes.
+
+The controller runs against ports that answer from the abstract cluster. Each of its writes is a
+step of its own: the cycle is run again for each answer that a write may get, so a tree of writes
+and answers comes out of it, notes and rungs of the ladder included. Equal trees are one.
+"""
+
+# ruff: noqa: ARG002, ARG005 - the shapes of the ports
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from idlewin.controller import Controller, Ports
+from idlewin.core.decision import (
+    Action,
+    Decision,
+    EvictPod,
+    FenceQueue,
+    Outcome,
+    Remember,
+    ScaleBack,
+    ScaleToZero,
+    SetActive,
+    SetStopPolicy,
+    Verdict,
+)
+from idlewin.core.forecast import Forecast
+from idlewin.core.load import History, Level, Reading
+from idlewin.core.phase import Phase
+from idlewin.core.window import Span
+from tests.exhausted.checks import broken_by_plan
+from tests.exhausted.furnish import HOUR, MINUTE, NAME, NEAR, Room, Scene, Since, drains
+from tests.exhausted.state import (
+    ADMITTED,
+    BETWEEN,
+    NOW,
+    OPEN,
+    RUNNING,
+    Cluster,
+    Statuses,
+    epochs_of,
+    ranks,
+    relabelled,
+)
+
+END = 0
+_DAY = 24 * HOUR
+
+
+class Node(NamedTuple):
+    """A write that is due, and what follows each answer."""
+
+    action: Action
+    status: tuple[int, tuple[int, int]] | None
+    """What a ``Remember`` writes: a status by its number, and its epochs."""
+    then: tuple[tuple[Verdict, int], ...]
+    epochs: tuple[int, ...]
+    """Those that are written from here on."""
+    remembers: bool
+    """Whether the rule's version matters from here on."""
+    minds: frozenset[str]
+    """Of which queues and pods it matters from here on whether they are as they were seen."""
+
+
+class Plan(NamedTuple):
+    """What a leader would do."""
+
+    since: str
+    """What time had decided, in a word."""
+    words: str
+    node: int
+    epochs: tuple[tuple[int, int], ...]
+    """The program's numbers for epochs, and the cluster's."""
+
+
+#: What an API server, or our own precondition, may answer beside Done.
+_NO: dict[type[Action], tuple[Verdict, ...]] = {
+    Remember: (Verdict.CONFLICT,),
+    ScaleToZero: (Verdict.CONFLICT,),
+    ScaleBack: (Verdict.REFUSED,),
+    SetStopPolicy: (Verdict.REFUSED,),
+    FenceQueue: (Verdict.REFUSED,),
+    SetActive: (Verdict.REFUSED, Verdict.GONE),
+    EvictPod: (Verdict.GONE,),
+}
+
+
+class Waiting(BaseException):
+    """The cycle waits for the answer to a write."""
+
+
+class Seat:
+    """All ports of one cycle, with the answers that its writes get."""
+
+    def __init__(self, room: Room, answers: tuple[Verdict, ...], since: Since) -> None:
+        self._room, self._answers, self._since = room, answers, since
+        self._rule = room.rule()
+        self.asked: list[Action] = []
+        self.decision: Decision | None = None
+        self.name = "abstract"
+
+    # Clock, Lease, Journal
+    def now(self) -> datetime:
+        return NOW
+
+    def held(self) -> bool:
+        return True
+
+    def append(self, decision: Decision, outcomes: object) -> None:
+        """A journal that nobody reads."""
+
+    # Metrics, Forecaster
+    def read(self, rule) -> tuple[Reading, ...]:
+        value = 0.0 if self._room.level() is Level.IDLE else 1.0
+        return tuple(
+            Reading(
+                target=str(serving.ref),
+                name="waiting",
+                value=value,
+                busy_above=0,
+                visible_at_zero=True,
+            )
+            for serving in rule.serving
+        )
+
+    def history(self, rule, past: timedelta, step: timedelta) -> History:
+        ended = Span(NOW - MINUTE, NOW - MINUTE / 2)
+        return History(covers=Span(NOW - _DAY, NOW), busy=() if self._since.idle else (ended,))
+
+    def forecast(self, history: History, now: datetime, idle_since: datetime) -> Forecast:
+        chances = ((self._since.ahead, 0.9999),) if self._since.ahead else ()
+        return Forecast(method="abstract", made_at=now, chances=chances, rests_on="a choice")
+
+    # Cluster
+    def names(self) -> list[str]:
+        return [NAME]
+
+    def rule(self, name: str):
+        return self._rule
+
+    def look(self, scope, *, fresh: bool = False):
+        return self._room.pool(self._rule)
+
+    def rehearse(self, actions) -> str:
+        return "" if self._room.cluster.up else "500 failed calling webhook"
+
+    def announce(self, decision: Decision) -> None:
+        """Events are no business of ours."""
+
+    def apply(self, action: Action) -> Outcome:
+        at = len(self.asked)
+        self.asked.append(action)
+        if at >= len(self._answers):
+            raise Waiting
+        return Outcome(action, self._answers[at], resource_version="next")
+
+
+class Cycles:
+    """Trees of writes, each made once."""
+
+    def __init__(self, scene: Scene, statuses: Statuses) -> None:
+        self.scene, self.statuses = scene, statuses
+        self.nodes: list[Node] = [Node(None, None, (), (), remembers=False, minds=frozenset())]  # type: ignore[arg-type]
+        self._numbers: dict[object, int] = {}
+        self._known: dict[tuple[Cluster, Since], tuple[str, int, str]] = {}
+        self.looks = 0
+
+    def plans(self, cluster: Cluster) -> Iterator[Plan]:
+        """What a leader that looks now may do, whatever time it is."""
+        seen = set()
+        used = epochs_of(cluster)
+        to = ranks(used)
+        plain = _shown(relabelled(cluster, to))
+        back = {rank: epoch for epoch, rank in to.items()}
+        new = max(to.values()) + 1
+        back[new] = max(used | {0}) + 1
+        for since in self.choices(cluster):
+            key = (plain, since)
+            if key not in self._known:
+                self._known[key] = self._planned(plain, since)
+            words, number, broken = self._known[key]
+            if (number or broken) and number not in seen:
+                seen.add(number)
+                epochs = tuple((e, back[e]) for e in self.nodes[number].epochs)
+                yield Plan(since.name, broken or words, number if not broken else -1, epochs)
+
+    def choices(self, cluster: Cluster) -> tuple[Since, ...]:
+        """All that time may have decided by now."""
+        match self.statuses.phase(cluster.status):
+            case Phase.SERVING:
+                return (Since(), Since("idle for a moment", idle=False))[: 1 + cluster.idle]
+            case Phase.YIELDING:
+                return (Since("", MINUTE), Since("yieldTimeout over"))
+            case Phase.HARVESTING:
+                near = (Since("little time left", MINUTE, ahead=NEAR),) if self.scene.fit else ()
+                over = Since("demand expected", MINUTE, ahead=timedelta())
+                return (Since("", MINUTE), over, *near)
+            case _ if self.scene.prompt and _kueue_is_at_it(cluster):
+                return (Since("", timedelta()),)
+            case _:
+                return (
+                    Since("", timedelta()),
+                    Since("20 s later", MINUTE / 2),
+                    Since("drainTimeout later"),
+                )
+
+    def _planned(self, cluster: Cluster, since: Since) -> tuple[str, int, str]:
+        self.looks += 1
+        room = Room(self.scene, cluster, self.statuses, since)
+        number, words = self._grown(room, since, ())
+        return words, number, broken_by_plan(self, cluster, number)
+
+    def _grown(self, room: Room, since: Since, answers: tuple[Verdict, ...]) -> tuple[int, str]:
+        seat = Seat(room, answers, since)
+        ports = Ports(
+            clock=seat,
+            metrics=seat,
+            cluster=seat,
+            journal=seat,
+            lease=seat,
+            forecaster=lambda rule: seat,
+        )
+        controller = Controller(ports)
+        # A status that only tells more was written a moment ago.
+        controller._observer.memory(NAME).written_at = NOW
+        try:
+            decision = controller.cycle(NAME)
+        except Waiting:
+            action = seat.asked[-1]
+            verdicts = (Verdict.DONE, *_NO.get(type(action), ()))
+            grown = [self._grown(room, since, (*answers, v)) for v in verdicts]
+            then = tuple((v, number) for v, (number, _) in zip(verdicts, grown, strict=True))
+            return self._node(action, then), grown[0][1]
+        assert decision is not None
+        way = f"{decision.before} to {decision.after}" if decision.changes_phase else decision.after
+        return END, f"{way} ({decision.reason})"
+
+    def _node(self, action: Action, then: tuple[tuple[Verdict, int], ...]) -> int:
+        status = self.statuses.number(action.status) if isinstance(action, Remember) else None
+        key = (status or action, then)
+        if key not in self._numbers:
+            after = [self.nodes[number] for _, number in then]
+            epochs = {getattr(action, "epoch", 0), *(status[1] if status else ())}
+            epochs = epochs.union(*(node.epochs for node in after)) - {0}
+            minds = _minds(action).union(*(node.minds for node in after))
+            self._numbers[key] = len(self.nodes)
+            remembers = bool(status) or any(node.remembers for node in after)
+            made = Node(action, status, then, tuple(sorted(epochs)), remembers, minds)
+            self.nodes.append(made)
+        return self._numbers[key]
+
+
+def _minds(action: Action) -> frozenset[str]:
+    match action:
+        case SetStopPolicy(queue=name, policy=policy) if policy is OPEN:
+            return frozenset({name})
+        case EvictPod(pod=pod):
+            return frozenset({pod.uid})
+        case SetActive(uid=uid):
+            return frozenset({uid})
+        case _:
+            return frozenset()
+
+
+def _kueue_is_at_it(cluster: Cluster) -> bool:
+    """Whether Kueue runs, and has something to do that takes it seconds."""
+    return cluster.up and any(
+        queue.seen is not queue.policy
+        or queue.local_seen is not queue.local
+        or (queue.policy is not OPEN and not queue.settled)
+        or (queue.work in (BETWEEN, RUNNING) and (drains(queue) or not queue.active))
+        for queue in cluster.queues
+    )
+
+
+def _shown(cluster: Cluster) -> Cluster:
+    """Without what no look shows."""
+    return cluster._replace(
+        lost=False,
+        pruned=False,
+        targets=tuple(
+            target._replace(wants=0, at_our_zero=False, raised=False) for target in cluster.targets
+        ),
+        queues=tuple(
+            queue._replace(seen=OPEN, local_seen=OPEN, past=queue.past and queue.work in ADMITTED)
+            for queue in cluster.queues
+        ),
+    )
