@@ -144,8 +144,8 @@ class Seat:
     def look(self, scope, *, fresh: bool = False):
         return self._room.pool(self._rule)
 
-    def rehearse(self, actions) -> str:
-        return "" if self._room.cluster.up else "500 failed calling webhook"
+    def rehearse(self, actions) -> tuple[Outcome, ...]:
+        return self._room.rehearse(actions)
 
     def announce(self, decision: Decision) -> None:
         """Events are no business of ours."""
@@ -240,7 +240,7 @@ class Cycles:
 
     def _node(self, action: Action, then: tuple[tuple[Verdict, int], ...]) -> int:
         status = self.statuses.number(action.status) if isinstance(action, Remember) else None
-        key = (status or action, then)
+        key = (status or repr(action), then)
         if key not in self._numbers:
             after = [self.nodes[number] for _, number in then]
             epochs = {getattr(action, "epoch", 0), *(status[1] if status else ())}

@@ -8,12 +8,13 @@ out, whose contract tests hold it to the real API server.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cache
 from types import SimpleNamespace
 
-from idlewin.core.decision import Action, EvictPod, SetActive, SetStopPolicy, Verdict
+from idlewin.core.decision import Action, EvictPod, Outcome, SetActive, SetStopPolicy, Verdict
 from idlewin.core.load import Level
 from idlewin.core.phase import Phase
 from idlewin.core.pool import Pool, Record, RuleObject
@@ -241,7 +242,14 @@ class Room:
         record = None
         if target.record:
             replicas, epoch = target.record
-            record = Record(rule=NAME, uid=f"t-{index}", replicas=replicas, epoch=epoch)
+            record = Record(
+                rule=NAME,
+                uid=f"t-{index}",
+                replicas=replicas,
+                epoch=epoch,
+                resource=XE,
+                nodes=LABELS,
+            )
         made = self.objects.deployments[ref] = Deployment(
             name=ref.name,
             uid=f"t-{index}",
@@ -339,6 +347,10 @@ class Room:
         )
         queues = tuple(self._queue_after(i, q) for i, q in enumerate(self.cluster.queues))
         return self.cluster._replace(targets=targets, queues=queues), verdict
+
+    def rehearse(self, actions: Sequence[Action]) -> tuple[Outcome, ...]:
+        """What would become of some writes."""
+        return self._writes().rehearse(actions)
 
     def _writes(self) -> Writes:
         quiet = SimpleNamespace(

@@ -147,6 +147,7 @@ def _plain(status: Status) -> Status:
             opened_at=NOW,
             reclaim_at=None,
             restoring_since=None,
+            failure="",
             give_back=window.give_back if window.give_back in _BAD else "",
         )
     owed = tuple(replace(one, at=NOW) for one in status.owed.local_queues)
@@ -161,6 +162,7 @@ def _plain(status: Status) -> Status:
         owed=replace(status.owed, local_queues=owed),
         contested_since=None,
         back_off_until=None,
+        failure="",
         counters=Counters(corrections=status.counters.corrections),
         lead_times=(),
         conditions=(),
