@@ -86,6 +86,8 @@ class Reflector:
         """What went wrong last; empty while all is well."""
         self.in_sight: Callable[[], object] = lambda: None
         """Called when it is in touch again after a failure."""
+        self.back: Callable[[], object] = lambda: None
+        """Called when it is in touch again after it was blind."""
         self._source = source
         self._store = store
         self._timing = timing or Timing()
@@ -93,7 +95,7 @@ class Reflector:
         self._lost_since: float | None = None
         self._failures, self._expired = 0, False
         self._watching: Events | None = None
-        self._stopping = Event()
+        self._stopping, self._again = Event(), Event()
         self._thread = Thread(target=self._run, name=f"reflector {path}", daemon=True)
 
     def start(self) -> None:
@@ -103,8 +105,13 @@ class Reflector:
     def close(self) -> None:
         """Begin to end it."""
         self._stopping.set()
+        self._again.set()
         if watching := self._watching:
             watching.close()
+
+    def hurry(self) -> None:
+        """Try again now, if it waits after a failure: others are in touch again."""
+        self._again.set()
 
     def join(self, timeout: timedelta = timedelta(seconds=5)) -> None:
         """Wait for the end of its thread."""
@@ -117,9 +124,12 @@ class Reflector:
     @property
     def in_touch(self) -> bool:
         """Whether the store can be taken for the truth."""
+        return self.synced.is_set() and not self._blind
+
+    @property
+    def _blind(self) -> bool:
         lost = self._lost_since
-        blind = self._timing.blind.total_seconds()
-        return self.synced.is_set() and (lost is None or monotonic() - lost < blind)
+        return lost is not None and monotonic() - lost >= self._timing.blind.total_seconds()
 
     def _run(self) -> None:
         while not self._stopping.is_set():
@@ -159,14 +169,16 @@ class Reflector:
         return bool(self._version)
 
     def _in_touch_again(self) -> None:
-        lost, self._lost_since = self._lost_since, None
+        blind, lost, self._lost_since = self._blind, self._lost_since, None
         if lost is not None:
             self.in_sight()
+        if blind:
+            self.back()
 
     def _watch(self) -> None:
         self.counts.watches += 1
         lasts = self._timing.lasts * random.uniform(0.75, 1)  # noqa: S311 - spreads the load
-        began, heard = monotonic(), False
+        began, heard, lost = monotonic(), False, self._lost_since
         with self._source.watch(
             self.path, self._version, lasts=lasts, silence=self._timing.silence
         ) as events:
@@ -178,6 +190,11 @@ class Reflector:
                 for event in events:
                     self._take(event)
                     self._failures, heard = 0, True
+            except ApiError as error:
+                if error.status == 410:
+                    # What happened since we lost it is still not known.
+                    self._lost_since = lost
+                raise
             finally:
                 self._watching = None
         if not heard and monotonic() - began < 1 and not self._stopping.is_set():
@@ -209,4 +226,5 @@ class Reflector:
             logging.WARNING if self._failures > 1 else logging.INFO,
             "%s: %s; again in at most %.1f s", self.path, why, wait.total_seconds(),
         )  # fmt: skip
-        self._stopping.wait(wait.total_seconds() * random.uniform(0.5, 1))  # noqa: S311
+        self._again.wait(wait.total_seconds() * random.uniform(0.5, 1))  # noqa: S311
+        self._again.clear()

@@ -79,8 +79,15 @@ class Watched:
         **indexes: Callable[[Json], Iterable[str]],
     ) -> Store:
         store = Store(trim, indexes)
-        self._reflectors.append(Reflector(self._api, path, store, self._timing))
+        reflector = Reflector(self._api, path, store, self._timing)
+        reflector.back = self._hurry
+        self._reflectors.append(reflector)
         return store
+
+    def _hurry(self) -> None:
+        # One that gets through is the sign for all: none waits out its own back-off.
+        for reflector in self._reflectors:
+            reflector.hurry()
 
     def start(self) -> None:
         """Begin to watch."""

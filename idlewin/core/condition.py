@@ -11,7 +11,7 @@ from idlewin.core import failure, opening, sealing, timing, whose
 from idlewin.core.lint import CONSENT, too_much_quota
 from idlewin.core.load import Level
 from idlewin.core.phase import AWAY, GIVING_BACK, Phase
-from idlewin.core.pool import Queue
+from idlewin.core.pool import Queue, StopPolicy
 from idlewin.core.situation import Situation
 from idlewin.core.status import Condition, Status, Truth, Window
 from idlewin.core.text import format_instant
@@ -209,10 +209,12 @@ def _in_window(s: Situation, status: Status, phase: Phase) -> Iterator[Found]:
             yield ConditionType.NOTHING_ADMITTED, True, "PendingOnly", text
     if phase not in GIVING_BACK or s.status.phase != phase:
         return
+    # A stop that cannot be written for as long is not seen either.
+    late = s.now >= s.since + timing.STOP_SEEN_WITHIN
     unseen = [
         queue.name
         for _, queue in sealing.entries(s)
-        if sealing.sealed_since(queue) is None and s.now >= s.since + timing.STOP_SEEN_WITHIN
+        if sealing.unseen(s, queue) or (late and queue.stop_policy is StopPolicy.NONE)
     ]
     if unseen:
         text = f"Kueue does not show {', '.join(unseen)} stopped; their LocalQueues are closed"

@@ -187,7 +187,7 @@ def _seal(s: Situation, entry: WindowQueue, queue: Queue) -> Iterator[Action]:
     elif not fenced:
         yield _fence(s, queue)
     contested = bool(s.status.contested_by) and opening.opened_by_other(queue)
-    if refused(s, queue) or _unseen(s, queue) or contested:
+    if refused(s, queue) or sealing.unseen(s, queue) or contested:
         yield from _local_rung(queue, policy)
     elif policy is StopPolicy.HOLD_AND_DRAIN:
         # A drain of the ClusterQueue passes by jobs whose LocalQueue is on Hold.
@@ -207,12 +207,6 @@ def refused(s: Situation, queue: Queue) -> bool:
     )
 
 
-def _unseen(s: Situation, queue: Queue) -> bool:
-    if queue.terminating:
-        return False
-    return sealing.sealed_since(queue) is None and s.now >= s.since + timing.STOP_SEEN_WITHIN
-
-
 def _local_rung(queue: Queue, policy: StopPolicy) -> Iterator[Action]:
     for local in queue.local_queues:
         if local.stop_policy not in (policy, StopPolicy.HOLD_AND_DRAIN):
@@ -224,7 +218,8 @@ def _single_rung(
 ) -> Iterator[Action]:
     """One by one: those with a contract in a queue that is held, and those that a drain missed."""
     assert s.window is not None  # noqa: S101 - asked while giving back
-    missed = s.now >= s.since + DRAIN_SEEN_WITHIN
+    since = sealing.stopped_from(s, queue) or (s.since if refused(s, queue) else s.now)
+    missed = s.now >= since + DRAIN_SEEN_WITHIN
     if policy is StopPolicy.HOLD and entry.spec.contract is None:
         return
     for work in queue.workloads:
@@ -237,7 +232,7 @@ def _single_rung(
 def _pod_rung(s: Situation, entry: WindowQueue, queue: Queue) -> Iterator[Action]:
     """Pods, where Kueue does not act: of work that agreed, and of work past its agreed bound."""
     assert s.window is not None  # noqa: S101 - asked while giving back
-    dead = refused(s, queue) or _unseen(s, queue)
+    dead = refused(s, queue) or sealing.unseen(s, queue)
     work_of = {str(work): work for work in queue.workloads}
     for pod in sealing.batch_pods(s):
         work = work_of.get(pod.owner)

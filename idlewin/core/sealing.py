@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
+from idlewin.core import opening
 from idlewin.core.lint import must_wait
 from idlewin.core.phase import GIVING_BACK
 from idlewin.core.pool import Pod, Queue, Role, StopPolicy, Workload
 from idlewin.core.rule import OnReturn, QueueClass
 from idlewin.core.situation import Situation
 from idlewin.core.status import Window, WindowQueue
-from idlewin.core.timing import SETTLE, last_bound, may_open, need_of
+from idlewin.core.timing import SETTLE, STOP_SEEN_WITHIN, last_bound, may_open, need_of
 
 
 def present(s: Situation) -> Iterator[tuple[WindowQueue, Queue]]:
@@ -57,6 +58,24 @@ def sealed_since(queue: Queue) -> datetime | None:
     if queue.stop_policy is StopPolicy.NONE or queue.stopped_since is None:
         return None
     return max(queue.stopped_since, queue.stop_written_at or queue.stopped_since)
+
+
+def stopped_from(s: Situation, queue: Queue) -> datetime | None:
+    """Since when Kueue has had our stop to act on; None: it has yet to be written.
+
+    Not since giving back began: the API server may have been away, and our write came late.
+    """
+    if queue.stop_policy is StopPolicy.NONE:
+        return s.since if opening.opened_by_other(queue) else None
+    return max(s.since, queue.stop_written_at or s.since)
+
+
+def unseen(s: Situation, queue: Queue) -> bool:
+    """Whether Kueue has had its time and does not show the stop."""
+    if queue.terminating or sealed_since(queue) is not None:
+        return False
+    since = stopped_from(s, queue)
+    return since is not None and s.now >= since + STOP_SEEN_WITHIN
 
 
 def sealed_by_local_queues(s: Situation, queue: Queue) -> datetime | None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from tests.labs.kubelab.api import Api
+from tests.labs.kubelab.api import Api, ApiError
 
 Json = dict[str, Any]
 Key = tuple[str, str, str]
@@ -115,7 +115,7 @@ class Recorder:
                 query = f"watch=1&allowWatchBookmarks=true&resourceVersion={version}"
                 with self._api.stream(f"{path}?{query}", timeout=QUIET_S) as events:
                     for event in events:
-                        if event["type"] == "ERROR":
+                        if event.get("type", "ERROR") == "ERROR":  # or it is no event at all
                             version = ""
                             break
                         version = event["object"]["metadata"]["resourceVersion"]
@@ -123,14 +123,28 @@ class Recorder:
                             self._add(kind, event["object"], deleted=event["type"] == "DELETED")
                         if self._ended.is_set():
                             return
-            except (OSError, http.client.HTTPException, ValueError):
+            except (OSError, http.client.HTTPException, ValueError, ApiError):
                 time.sleep(0.05)
 
     def _listed(self, kind: str, path: str) -> str:
         found = self._api.get(path)
+        version = str(found["metadata"]["resourceVersion"])
         for raw in found["items"]:
             self._add(kind, raw, deleted=False)
-        return str(found["metadata"]["resourceVersion"])
+        # What went while nobody watched.
+        there = {raw["metadata"]["uid"] for raw in found["items"]}
+        for raw in self._alive(kind):
+            if raw["metadata"]["uid"] not in there:
+                gone = {**raw["metadata"], "resourceVersion": version}
+                self._add(kind, {**raw, "metadata": gone}, deleted=True)
+        return version
+
+    def _alive(self, kind: str) -> list[Json]:
+        last: dict[str, Seen] = {}
+        for seen in self.history():
+            if seen.kind == kind:
+                last[seen.raw["metadata"]["uid"]] = seen
+        return [seen.raw for seen in last.values() if not seen.deleted]
 
     def _add(self, kind: str, raw: Json, *, deleted: bool) -> None:
         version = int(raw["metadata"]["resourceVersion"])

@@ -150,7 +150,9 @@ class Setting:
         made: Json = self.api.post(RULES, {**kind, "metadata": {"name": self.name}, "spec": spec})
         return made
 
-    def make_job(self, name: str, *, queue: str = "", contract: bool = True, **marks: str) -> Json:
+    def make_job(
+        self, name: str, *, queue: str = "", contract: bool = True, retries: int = 0, **marks: str
+    ) -> Json:
         """A Job for one card; ``finish="succeeded", finish_after="3s"`` has its pod end so."""
         queue = queue or next(iter(self.queues))
         notes = {f"kubelab/{key.replace('_', '-')}": value for key, value in marks.items()}
@@ -165,7 +167,10 @@ class Setting:
             "terminationGracePeriodSeconds": 1,
             "containers": [{"name": "main", "image": "example/none", "resources": card}],
         }
-        spec = {"backoffLimit": 0, "template": {"metadata": {"annotations": notes}, "spec": pod}}
+        spec = {
+            "backoffLimit": retries,
+            "template": {"metadata": {"annotations": notes}, "spec": pod},
+        }
         body = {"apiVersion": "batch/v1", "kind": "Job", "spec": spec}
         made: Json = self.api.post(JOBS, {**body, "metadata": {"name": name, "labels": labels}})
         return made

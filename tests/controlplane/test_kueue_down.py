@@ -2,7 +2,8 @@
 
 Pools on one plane, each in a window with a Job on its card and another one waiting:
 ``contract``'s Job may be evicted; ``done``'s ends by itself while Kueue is dead; ``wait``'s runs
-until Kueue is back; ``inside`` serves from a namespace that Kueue's webhooks cover.
+until Kueue is back; ``inside`` serves from a namespace that Kueue's webhooks cover. Three more are
+caught in another phase than Harvesting when Kueue dies.
 """
 
 from __future__ import annotations
@@ -31,7 +32,12 @@ CASES = {
     "wait": {"maxRuntime": "300s", "grace": "1s"},
     "inside": RESUMABLE,
 }
-PLANE = {"nodes": {case: {GPU: "1"} for case in CASES}}
+#: What holds each of them there: a serving pod, a batch pod that stays, a node without room.
+PHASES = {"yielding": "Yielding", "reclaiming": "Reclaiming", "restoring": "Restoring"}
+POOLS = (*CASES, *PHASES)
+PLANE = {"nodes": {case: {GPU: "1"} for case in POOLS}}
+#: Back without Kueue: the others wait for work that only Kueue ends, or for its webhooks.
+RETURNS = ("contract", "done", *PHASES)
 Json = dict[str, Any]
 
 
@@ -52,9 +58,22 @@ class Story:
     ran_on: bool = False
     """Whether that pod ran on when Kueue had been back for a while."""
 
-    def users(self, *, there: bool) -> None:
-        for case in self.scenes:
+    caught: dict[str, str] = field(default_factory=dict)
+    """The phases of some pools when Kueue was killed."""
+
+    def users(self, *cases: str, there: bool) -> None:
+        for case in cases or self.scenes:
             self.exporter.set("demand", int(there), pool=case)
+
+    def ends(self, pod: Json, after: str) -> None:
+        """How long a pod goes on once it is deleted."""
+        path = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"
+        self.plane.api.patch(
+            path, {"metadata": {"annotations": {"kubelab/terminate-after": after}}}
+        )
+
+    def room(self, node: str, *, there: bool) -> None:
+        self.plane.api.patch(f"/api/v1/nodes/{node}", {"spec": {"unschedulable": not there}})
 
     def finish(self, case: str, after: str = "0s") -> None:
         """Let the first Job's pod of a case end well, so long from now."""
@@ -89,18 +108,30 @@ class Story:
 def the_story(story: Story) -> None:
     """Kueue is killed, users come back, Kueue comes back, users go."""
     plane, scenes = story.plane, story.scenes
-    for case, scene in scenes.items():
-        wait_for(f"Job of {case}", lambda c=case, s=scene: s.job_runs(f"{c}-1"))
-        scene.make_job(f"{case}-2", contract=CASES[case] is RESUMABLE)
+    for case, kind in CASES.items():
+        wait_for(f"Job of {case}", lambda c=case: scenes[c].job_runs(f"{c}-1"))
+        scenes[case].make_job(f"{case}-2", contract=kind is RESUMABLE)
+    for case in ("reclaiming", "restoring"):
+        wait_for(f"Job of {case}", lambda c=case: scenes[c].job_runs(f"{c}-1"))
+    story.room("restoring", there=False)
+    story.users("restoring", there=True)
+    scenes["restoring"].wait_phase("Restoring")
+    story.users("reclaiming", there=True)
+    for case, phase in PHASES.items():
+        scenes[case].wait_phase(phase)
     (pod,) = scenes["wait"].job_pods("wait-1")
     story.pod = pod["metadata"]["uid"]
     story.finish("done", "3s")
+    story.caught = {case: scenes[case].phase() for case in PHASES}
     plane.kill("kueue", signal.SIGKILL)
     story.recorder.caught_up()
     story.killed_at = story.recorder.version()
 
     story.users(there=True)
-    for case in ("contract", "done"):
+    story.ends(scenes["yielding"].serving_pods()[0], "0s")
+    story.ends(scenes["reclaiming"].job_pods("reclaiming-1")[0], "0s")
+    story.room("restoring", there=True)
+    for case in RETURNS:
         wait_for(f"serving of {case}", scenes[case].target_ready, timeout=120)
         story.ready_without_kueue[case] = not plane.running("kueue")
     wait_for("an alarm about inside", lambda: story.alarms("inside"), timeout=120)
@@ -122,7 +153,7 @@ def story(
 ) -> Iterator[Story]:
     folder, things = tmp_path_factory.mktemp("kueue"), deploy(plane)
     with (
-        scraped(promlab_programs, folder, history_of(CASES), dict.fromkeys(CASES, 0)) as (
+        scraped(promlab_programs, folder, history_of(POOLS), dict.fromkeys(POOLS, 0)) as (
             exporter,
             prometheus,
         ),
@@ -130,24 +161,29 @@ def story(
         Running(plane, things, folder / "idlewin", prometheus.url) as running,
     ):
         story = Story(plane=plane, exporter=exporter, running=running, recorder=recorder)
-        for case, kind in CASES.items():
+        for case, kind in {**CASES, **dict.fromkeys(PHASES, RESUMABLE)}.items():
             namespace = {"namespace": "default"} if case == "inside" else {}
             scene = Scene(plane=plane, name=case, node=case, queues={case: kind}, **namespace)
             story.scenes[case] = scene
             scene.set_up(rule=False)
-            scene.make_job(f"{case}-1", contract=kind is RESUMABLE)
+            stays = {"terminate_after": "1h"} if case == "reclaiming" else {}
+            scene.make_job(f"{case}-1", contract=kind is RESUMABLE, **stays)
+        story.ends(story.scenes["yielding"].serving_pods()[0], "1h")
         story.users(there=False)
         for scene in story.scenes.values():
-            scene.make_rule()
+            scene.make_rule(batch={"drainTimeout": "30s" if scene.name in PHASES else "10s"})
         the_story(story)
         yield story
 
 
-@pytest.mark.parametrize("case", ["contract", "done"])
-def test_serving_is_ready_again_while_kueue_is_dead(story: Story, case: str) -> None:
-    assert story.ready_without_kueue == {"contract": True, "done": True}
-    moves = story.running.moves(case)
-    assert ("Harvesting", "Reclaiming", "DemandReturned") in moves
+def test_serving_is_ready_again_while_kueue_is_dead_in_whatever_phase_it_died(
+    story: Story,
+) -> None:
+    assert story.caught == PHASES
+    assert story.ready_without_kueue == dict.fromkeys(RETURNS, True)
+    for case in RETURNS:
+        begin = "Yielding" if case == "yielding" else "Harvesting"
+        assert (begin, "Reclaiming", "DemandReturned") in story.running.moves(case)
 
 
 def test_the_ladder_is_climbed_where_the_cluster_queue_cannot_be_written(story: Story) -> None:
@@ -180,15 +216,16 @@ def test_work_that_waits_is_held_and_not_drained_when_kueue_is_back(story: Story
     assert pods[-1].raw["status"]["phase"] == "Succeeded"
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", [*CASES, "yielding"])
 def test_nothing_is_admitted_beside_serving(story: Story, case: str) -> None:
     """From the kill on: whoever is admitted was so before, or is so in the next window."""
     story.recorder.caught_up()
+    waits = f"job-{case}-{1 if case in PHASES else 2}"
     phases = [
         world["IdleRule", "", case]["status"]["phase"]
         for seen, world in story.recorder.worlds(story.killed_at)
         if seen.kind == "Workload"
-        and seen.raw["metadata"]["name"].startswith(f"job-{case}-2")
+        and seen.raw["metadata"]["name"].startswith(waits)
         and any(
             condition["type"] == "Admitted" and condition["status"] == "True"
             for condition in seen.raw.get("status", {}).get("conditions") or ()
@@ -205,7 +242,9 @@ def test_a_namespace_inside_kueues_webhooks_is_told_and_returns_with_kueue(story
     }
 
     assert "ServingInsideKueue" in conditions["inside"]
-    assert all("ServingInsideKueue" not in conditions[case] for case in set(CASES) - {"inside"})
+    assert all(
+        "ServingInsideKueue" not in told for case, told in conditions.items() if case != "inside"
+    )
     assert any("until Kueue is back" in alarm for alarm in story.alarms("inside"))
     assert story.scenes["inside"].target_ready()
 

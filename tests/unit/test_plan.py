@@ -174,6 +174,28 @@ def test_a_refused_stop_is_answered_by_the_local_queues_and_by_pods_that_agreed(
     assert kinds[0] == "Remember"
 
 
+@pytest.mark.parametrize(
+    ("written", "climbs"),
+    [(None, False), (5, False), (16, True)],
+    ids=["yet to write", "5s", "16s"],
+)
+def test_the_ladder_waits_for_kueue_from_our_write_on_however_late_that_came(written, climbs):
+    """After an outage the first stop comes long after giving back began."""
+    policy = StopPolicy.HOLD_AND_DRAIN if written else StopPolicy.NONE
+    at = NOW - timedelta(seconds=written) if written else NOW - HOUR
+    queue = a_queue("resumable", stop_policy=policy, left=policy, stop_written_at=at,
+                    stopped_since=None,
+                    workloads=(a_workload(queue="resumable", admitted=True),))  # fmt: skip
+    pod = a_batch_pod(owner="batch/job")
+
+    found = decide(away(R, pool=gone(queues=(a_queue(), queue), pods=(pod,)))).actions
+
+    kinds = {type(action) for action in found}
+    assert (SetStopPolicy in kinds) is (written is None)
+    assert {kind in kinds for kind in (StopLocalQueue, EvictPod)} == {climbs}
+    assert SetActive not in kinds
+
+
 def test_work_without_a_contract_is_held_and_not_drained():
     works = (
         a_workload("good", "resumable", admitted=True),

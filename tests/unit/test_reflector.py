@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import timedelta
 from queue import Empty, Queue
 from threading import Event
@@ -13,6 +15,7 @@ import pytest
 from idlewin.adapters.api import ApiError, SilenceError
 from idlewin.adapters.reflector import Reflector, Timing
 from idlewin.adapters.store import Store
+from idlewin.adapters.watched import Watched
 
 QUICK = Timing(
     first_retry=timedelta(milliseconds=1),
@@ -20,6 +23,14 @@ QUICK = Timing(
     blind=timedelta(milliseconds=30),
 )
 PATIENCE_S = 5
+FAR = timedelta(hours=1)
+
+
+def until(fact):
+    end = time.monotonic() + PATIENCE_S
+    while not fact():
+        assert time.monotonic() < end
+        time.sleep(0.001)
 
 
 def an_object(name="a", version=1, uid=None, **spec):
@@ -196,6 +207,43 @@ def test_out_of_touch_for_long_is_not_the_truth(run):
         Event().wait(0.01)
     assert not reflector.in_touch
     assert "refused" in reflector.trouble
+
+
+def test_what_was_blind_stays_so_until_it_is_listed_after_a_410(run):
+    source = Scripted([([], "5"), ApiError(0, "no list")], [expired()])
+    source.refuses = True
+    reflector, _ = run(source)
+    until(lambda: reflector.synced.is_set() and not reflector.in_touch)
+    source.calls()
+
+    source.refuses = False
+    until(lambda: "list" in source.calls())
+
+    assert not reflector.in_touch
+
+
+def test_back_in_sight_is_told_and_who_waits_may_be_hurried():
+    found, patient = Event(), replace(QUICK, first_retry=FAR, longest_retry=FAR)
+    source = Scripted([([], "5")], [ApiError(0, "broken")])
+    reflector = Reflector(source, "/path", Store(lambda raw: raw, {}), patient)
+    reflector.back = found.set
+    reflector.start()
+    until(lambda: reflector.counts.failures and not reflector.in_touch)
+    early = found.is_set()
+
+    reflector.hurry()
+
+    assert found.wait(PATIENCE_S)
+    assert (early, reflector.in_touch) == (False, True)
+    reflector.join()
+
+
+def test_one_kind_that_is_back_hurries_the_others():
+    watched = Watched(None)
+
+    watched._reflectors[0].back()
+
+    assert all(one._again.is_set() for one in watched._reflectors)
 
 
 def test_a_kind_that_does_not_exist_is_known_to_be_empty(run):
