@@ -109,8 +109,8 @@ class Pair:
         """How many cycles a controller has ended."""
         url = f"http://{HOST}:{self.controllers[one].process.port}/metrics"
         with urllib.request.urlopen(url, timeout=10) as answer:
-            lines = [line.split() for line in answer.read().decode().splitlines()]
-        return next(int(float(n)) for name, n in lines if name == "idlewin_cycle_seconds_count")
+            lines = [line.rpartition(" ") for line in answer.read().decode().splitlines()]
+        return next(int(float(n)) for name, _, n in lines if name == "idlewin_cycle_seconds_count")
 
     # -- where it ends
 
@@ -170,7 +170,8 @@ def pair(
             queue = WAITS if moment is Moment.BEFORE else RESUMABLE
             scene = Scene(plane=plane, name=pool, node=pool, queues={pool: queue})
             pair.scenes[pool] = scene
-            scene.set_up()
+            # Time for a takeover: else serving is put in line behind batch, which is allowed.
+            scene.set_up(batch={"drainTimeout": "2m"})
         for number, proxy in enumerate(pair.proxies):
             running = Running(
                 plane,

@@ -128,8 +128,8 @@ def the_story(story: Story) -> None:
     story.killed_at = story.recorder.version()
 
     story.users(there=True)
+    scenes["yielding"].wait_phase("Reclaiming", "Restoring")
     story.ends(scenes["yielding"].serving_pods()[0], "0s")
-    story.ends(scenes["reclaiming"].job_pods("reclaiming-1")[0], "0s")
     story.room("restoring", there=True)
     for case in RETURNS:
         wait_for(f"serving of {case}", scenes[case].target_ready, timeout=120)
@@ -166,7 +166,7 @@ def story(
             scene = Scene(plane=plane, name=case, node=case, queues={case: kind}, **namespace)
             story.scenes[case] = scene
             scene.set_up(rule=False)
-            stays = {"terminate_after": "1h"} if case == "reclaiming" else {}
+            stays = {"terminate_after": "20s"} if case == "reclaiming" else {}
             scene.make_job(f"{case}-1", contract=kind is RESUMABLE, **stays)
         story.ends(story.scenes["yielding"].serving_pods()[0], "1h")
         story.users(there=False)
