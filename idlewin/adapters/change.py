@@ -59,7 +59,7 @@ class Changes:
         seen = store.get(*key) if key else None
         for left in reversed(range(tries)):
             if seen is None:
-                seen = self._api.get(path)
+                seen = self._kept(store, self._api.get(path))
             patch = patch_of(seen)
             if patch is None:
                 return seen
@@ -75,7 +75,9 @@ class Changes:
 
     def written(self, store: Store, path: str, patch: Json) -> Json:
         """What the object is after a patch."""
-        answer = patiently(lambda: self._api.merge(path, patch))
+        return self._kept(store, patiently(lambda: self._api.merge(path, patch)))
+
+    def _kept(self, store: Store, answer: Json) -> Json:
         if self._keeps:
             store.upsert(answer)
         return answer

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from idlewin.adapters.api import Api
-from idlewin.adapters.change import Changes, RefusalError, patiently, same
+from idlewin.adapters.change import ChangedError, Changes, RefusalError, patiently, same
 from idlewin.adapters.fields import annotation, maybe_instant
 from idlewin.adapters.objects import rule_of
 from idlewin.adapters.queues import GROUP as KUEUE, epoch_of, left_of, policy_of, trim_queue
@@ -98,12 +98,14 @@ class QueueWrites:
         return at is not None and (then is None or at >= then)
 
     def stop_local_queue(self, action: StopLocalQueue) -> Json:
-        """A LocalQueue's stop policy."""
+        """A LocalQueue's stop policy, if what is on record as its former one is still there."""
         local = action.queue
 
         def patch(raw: Json) -> Json | None:
             if policy_of(raw) is action.policy:
                 return None
+            if policy_of(raw) is not local.stop_policy:
+                raise ChangedError(f"LocalQueue {local.name} is at {policy_of(raw)} meanwhile")
             return {"spec": {"stopPolicy": action.policy.value}}
 
         key = (local.namespace, local.name)

@@ -123,7 +123,10 @@ class FenceQueue:
 
 @dataclass(frozen=True, slots=True)
 class StopLocalQueue:
-    """Write a LocalQueue's stopPolicy: no webhook, so it works while Kueue is down."""
+    """Write a LocalQueue's stopPolicy: no webhook, so it works while Kueue is down.
+
+    A conflict where it is not as it was looked at: that is on record as what it has to be again.
+    """
 
     queue: LocalQueue
     cluster_queue: str

@@ -217,6 +217,9 @@ class Writes:
 
     def _stop_local(self, action: StopLocalQueue) -> Outcome:
         local = action.queue
+        found = self._objects.local_queues.get((local.namespace, local.name))
+        if found is not None and found.stop_policy not in (action.policy, local.stop_policy):
+            return Outcome(action, Verdict.CONFLICT, "409 it has another stop policy meanwhile")
         return self._local(action, (local.namespace, local.name, local.uid), action.policy)
 
     def _reopen_local(self, action: ReopenLocalQueue) -> Outcome:

@@ -251,6 +251,9 @@ def test_a_local_queue_is_given_back_unless_its_owner_changed_it(place: Place) -
     assert verdict(place, give) is Verdict.DONE
     (theirs,) = place.look().queue(place.name).local_queues
     assert (theirs.stop_policy, theirs.stop_writer) == (StopPolicy.HOLD, "kubectl")
+    # Looked at before: what stands there now is on nobody's record.
+    assert verdict(place, stop) is Verdict.CONFLICT
+    assert verdict(place, replace(stop, queue=theirs)) is Verdict.DONE
 
 
 # -- work

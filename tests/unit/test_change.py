@@ -71,6 +71,7 @@ class Moving:
             self.conflicts -= 1
             self.version += 1
             raise ApiError(409, "modified")
+        self.version += 1
         return {**self.get(""), "spec": patch["spec"]}
 
 
@@ -94,6 +95,12 @@ def test_a_write_gives_up_after_its_tries_with_the_conflict():
     with pytest.raises(ApiError) as error:
         change(api, lambda _: {"spec": {}}, tries=2)
     assert (error.value.status, len(api.sent)) == (409, 2)
+
+
+def test_what_was_read_before_a_write_is_there_for_the_next_look():
+    store = change(Moving(conflicts=0), lambda _: None)
+
+    assert store.get("", "a")["metadata"]["resourceVersion"] == "1"
 
 
 def test_nothing_to_write_asks_for_nothing_and_a_rehearsal_keeps_nothing():
