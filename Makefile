@@ -11,7 +11,7 @@ export UV_PYTHON_DOWNLOADS := never
 export UV_PROJECT_ENVIRONMENT := .venv
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check bench swarm exhaust labs
+.PHONY: help setup run test check bench swarm mutants exhaust labs
 
 help:  ## say what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,6 +45,9 @@ swarm: setup  ## many simulated lives of a pool: make swarm SEEDS=1000
 
 exhaust: setup  ## the shipped decisions, explored breadth first against an abstract cluster
 	$(PY) -m tests.exhausted
+
+mutants: setup  ## break the source in many ways, one at a time: each must be noticed
+	$(PY) -m tests.mutants
 
 $(STAMP): pyproject.toml uv.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
