@@ -77,14 +77,15 @@ def _lower(s: Situation) -> Iterator[Action]:
 
 def _restore(s: Situation) -> Iterator[Action]:
     due = {target.ref for target in opening.to_restore(s)}
-    batch = sealing.batch_pods(s)
+    # A queue that somebody has opened meanwhile may let work in that is not seen yet.
+    free = sealing.shut(s) and not sealing.batch_pods(s)
     for target in opening.remembered(s):
         now = opening.same(s, target)
         if now is None or target.restored:
             continue
         if target.ref in due:
             # Without a claim nothing but us keeps it off the cards while batch is there.
-            if now.claims or not batch or s.forced:
+            if now.claims or free or s.forced:
                 yield ScaleBack(
                     target.ref, target.uid, target.replicas, s.object.name, s.status.epoch
                 )

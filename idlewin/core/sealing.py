@@ -130,6 +130,13 @@ def overdue_at(s: Situation, window: Window) -> datetime:
     return max(s.since, bound or s.since) + window.drain_timeout
 
 
+def shut(s: Situation) -> bool:
+    """Whether nothing can be let in any more, or that has been waited for long enough."""
+    settled = [settled_at(s, queue) for _, queue in entries(s)]
+    sealed = all(at is not None and s.now >= at for at in settled)
+    return sealed or (s.window is not None and s.now >= overdue_at(s, s.window))
+
+
 def batch_pods(s: Situation) -> tuple[Pod, ...]:
     """Batch pods that hold cards and may still run; those of a dead node do not."""
     return tuple(pod for pod in s.pool.on_cards(Role.BATCH) if not pod.node_dead)

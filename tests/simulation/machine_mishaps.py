@@ -156,7 +156,7 @@ _BACK = (*(card_gone, blind) * 3, blind, blind, blind, kueue_down, *_LASTING)
 AMBUSHES = {
     Phase.SERVING: _LASTING,
     Phase.YIELDING: (*_BACK, stuck_serving, stuck_serving, stuck_serving, refuse),
-    Phase.HARVESTING: (*_BACK, node_dies, refuse, refuse, refuse, card_gone, card_gone),
+    Phase.HARVESTING: (*_BACK, node_dies, refuse, refuse, refuse, *(card_gone, other_version) * 3),
     Phase.RECLAIMING: (*(stuck_batch,) * 3, kueue_down, node_dies, refuse, *_LASTING, blind),
     Phase.RESTORING: (kueue_down, *_LASTING, blind, mute_serving),
 }

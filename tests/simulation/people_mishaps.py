@@ -274,7 +274,7 @@ AMBUSHES = {
         *_BACK,
         *(close_queue, delete_queue, close_local_queue, open_before_serving_is_back),
         *(rival_reopens,) * 10,
-        *(raise_serving, pause) * 3,
+        *(raise_serving, pause, delete_target, recreate_target) * 3,
     ),
     Phase.RECLAIMING: (
         *(open_before_serving_is_back,) * 6,

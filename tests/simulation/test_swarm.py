@@ -11,7 +11,7 @@ from idlewin.sim.kinds import FaultKind
 from tests.simulation.coverage import missing_faults, missing_rows
 from tests.simulation.swarm import Result, report, run
 
-WORLDS = 200
+WORLDS = 240
 
 
 @pytest.fixture(scope="module")

@@ -482,3 +482,23 @@ def test_the_end_of_a_contest_is_written_over_what_is_stored():
 
     (write,) = [action for action in decision.actions if isinstance(action, Remember)]
     assert (write.before.contested_by, write.status.contested_by) == ("argocd", "")
+
+
+@pytest.mark.parametrize(("claims", "raised"), [(0, False), (1, True)])
+def test_serving_that_opens_the_device_node_waits_while_a_queue_is_not_sealed(claims, raised):
+    target = replace(a_window().targets[0], claims=claims)
+    window = a_window(targets=(target,), give_back_epoch=1, restoring_since=NOW - MINUTE)
+    by_somebody = a_queue(
+        stop_policy=StopPolicy.NONE, stop_writer="kubectl", stopped_since=None, left=StopPolicy.HOLD
+    )
+    pool = gone(
+        targets=(a_lowered_target(claims=claims),), queues=(by_somebody, a_queue("resumable"))
+    )
+    status = a_status(T, since=NOW - MINUTE, window=window)
+
+    actions = decide(a_situation(T, status=status, pool=pool)).actions
+    assert any(isinstance(action, ScaleBack) for action in actions) is raised
+
+    for_long = replace(status, since=NOW - HOUR)
+    actions = decide(a_situation(T, status=for_long, pool=pool)).actions
+    assert any(isinstance(action, ScaleBack) for action in actions)
