@@ -25,6 +25,15 @@ from idlewin.core.status import (
 CORRECTIONS = 3
 #: Reasons that mean a user was there before serving was.
 LATE = frozenset({Reason.DEMAND_RETURNED, Reason.WAKE_CLAIMED, Reason.SERVING_RAISED})
+#: Reasons that say nothing of the next handover: they do not clear what went wrong before.
+UNTRIED = frozenset(
+    {
+        Reason.SERVING_RAISED,
+        Reason.OPEN_WITH_BATCH,
+        Reason.RECORD_FOUND,
+        Reason.UNKNOWN_PHASE,
+    }
+)
 
 
 def moved(s: Situation, row: Row) -> Status:
@@ -209,8 +218,7 @@ def _closed(s: Situation, status: Status) -> Status:
     late = began in LATE or s.load.level is Level.BUSY
     counters = status.counters
     failed = failure.of_return(window) or window.failure
-    # What others did says nothing of the next handover, and does not clear what went wrong before.
-    good = not failed and began not in {Reason.SERVING_RAISED, Reason.OPEN_WITH_BATCH}
+    good = not failed and began not in UNTRIED
     harvested = counters.harvested_card_seconds + int(s.harvested.total_seconds())
     counters = replace(
         counters,

@@ -343,7 +343,8 @@ class Conduct:
         cards = sum(n.allocatable for n in self.objects.nodes.values() if n.pool == name)
         if cards < window.count:
             found.append("a card is gone")
-        if status.contested_by:
+        since, said = status.contested_since, stored.resume_at
+        if status.contested_by and not (since and said and said >= since):
             found.append(f"it is contested by {status.contested_by}")
         if now >= window.opened_at + stored.rule.window.max:
             found.append("window.max is over")

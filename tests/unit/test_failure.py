@@ -276,3 +276,20 @@ def test_a_target_is_known_as_up_once_it_was_ready():
         decide(a_situation(pool=a_pool(targets=(a_lowered_target(record=None),)))).status.seen_up
         == ()
     )
+
+
+@pytest.mark.parametrize("reason", [Reason.UNKNOWN_PHASE, Reason.RECORD_FOUND])
+def test_a_window_that_another_began_does_not_forget_what_went_wrong(reason):
+    later = NOW + HOUR
+    window = a_window(give_back=reason.value)
+    status = a_status(
+        Phase.RESTORING,
+        window=window,
+        counters=Counters(failures=2),
+        failure="serving did not leave",
+        back_off_until=later,
+    )
+
+    closed = decide(a_situation(Phase.RESTORING, status=status, pool=a_pool())).status
+
+    assert (closed.failure, closed.back_off_until) == ("serving did not leave", later)
