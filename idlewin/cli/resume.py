@@ -11,8 +11,8 @@ from idlewin.cli.connection import Context, Kubeconfig, RuleName, edits
 def resume(rule: RuleName, kubeconfig: Kubeconfig = None, context: Context = None) -> None:
     """Let a rule go on.
 
-    Ends a pause, ends a contest with another writer, and lets idlewin open a queue again that a
-    person has closed.
+    Ends a pause, a contest and the wait after a failed handover, and lets idlewin open a queue
+    that a person has closed.
     """
     cluster = edits(kubeconfig, context)
     stored = cluster.existing_rule(rule)

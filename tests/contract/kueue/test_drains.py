@@ -97,6 +97,8 @@ def test_a_job_without_a_card_runs_out_of_its_time(cluster: Cluster):
     cluster.submit("job", "q", limit=2)
 
     cluster.until("its end", lambda: (work := cluster.work("job")) and not work.active)
+    # Kueue writes the cause a moment later.
+    cluster.until("its cause", lambda: cluster.cause("job"))
     assert cluster.cause("job") == "DeactivatedDueToMaximumExecutionTimeExceeded"
 
 
