@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
 
-from idlewin.core import failure, opening, sealing, timing, whose
+from idlewin.core import failure, sealing, timing, whose
 from idlewin.core.lint import CONSENT, too_much_quota
 from idlewin.core.load import Level
 from idlewin.core.phase import AWAY, GIVING_BACK, Phase
@@ -131,7 +131,7 @@ def _causes(s: Situation, status: Status, phase: Phase) -> Iterator[Found]:
     if inside and not any(refusal.fault in CONSENT for refusal in s.refusals):
         text = f"{', '.join(inside)}: {INSIDE_KUEUE}"
         yield ConditionType.INSIDE_KUEUE, True, "WebhooksCoverServing", text
-    beside = sealing.batch_pods(s) if phase is Phase.SERVING and opening.may_act(s) else ()
+    beside = sealing.batch_pods(s) if phase is Phase.SERVING and whose.may_act(s) else ()
     if beside and s.status.phase == phase:
         names = ", ".join(str(pod) for pod in beside)
         text = f"{names} on the cards though no window is open; end it, or let it run out"
@@ -150,7 +150,7 @@ def _causes(s: Situation, status: Status, phase: Phase) -> Iterator[Found]:
             "its timeout"
         )
         yield ConditionType.PODS_NOT_READY, True, "PodsReadyTimeout", text
-    if closed := [opening.stopped_by(q) for q in _closed(s, phase)]:
+    if closed := [whose.stopped_by(q) for q in _closed(s, phase)]:
         text = (
             f"ClusterQueue {', '.join(closed)}; idlewin leaves it so until "
             f"'idlewin resume {s.object.name}'"
@@ -184,8 +184,8 @@ def _closed(s: Situation, phase: Phase) -> list[Queue]:
     """The queues that stay shut because somebody else shut them."""
     if phase in GIVING_BACK:
         return []
-    queues = opening.ours(s) if phase is Phase.SERVING else [q for _, q in sealing.entries(s)]
-    return [queue for queue in queues if opening.closed_by_other(s, queue)]
+    queues = whose.ours(s) if phase is Phase.SERVING else [q for _, q in sealing.entries(s)]
+    return [queue for queue in queues if whose.closed_by_other(s, queue)]
 
 
 def _in_window(s: Situation, status: Status, phase: Phase) -> Iterator[Found]:
@@ -199,14 +199,13 @@ def _in_window(s: Situation, status: Status, phase: Phase) -> Iterator[Found]:
     if missing:
         text = f"{', '.join(missing)} did not agree to be evicted, so the return waits for it"
         yield ConditionType.CONTRACT_MISSING, True, "NoContract", text
-    if phase is Phase.HARVESTING and s.rule and (waiting := failure.in_vain(s)):
-        seen = max(s.batch_seen_at or s.since, s.since)
-        if s.now >= seen + s.rule.batch.dry_after / 2:
-            text = (
-                f"{', '.join(str(work) for work in waiting)} waits in an open queue and is not "
-                "admitted; compare its requests with the queue's flavors and quota"
-            )
-            yield ConditionType.NOTHING_ADMITTED, True, "PendingOnly", text
+    waiting = failure.in_vain(s) if phase is Phase.HARVESTING else ()
+    if waiting and s.rule and s.now >= sealing.without_work_since(s) + s.rule.batch.dry_after / 2:
+        text = (
+            f"{', '.join(str(work) for work in waiting)} waits in an open queue and is not "
+            "admitted; compare its requests with the queue's flavors and quota"
+        )
+        yield ConditionType.NOTHING_ADMITTED, True, "PendingOnly", text
     if phase not in GIVING_BACK or s.status.phase != phase:
         return
     # A stop that cannot be written for as long is not seen either.
@@ -225,7 +224,7 @@ def _in_window(s: Situation, status: Status, phase: Phase) -> Iterator[Found]:
             yield ConditionType.WITHOUT_KUEUE, True, "KueueAway", text
     if phase is Phase.RESTORING:
         yield from _return(s, window)
-    elif s.now >= sealing.overdue_at(s, window) and opening.to_restore(s):
+    elif s.now >= sealing.overdue_at(s, window) and whose.to_restore(s):
         held = ", ".join(str(pod) for pod in sealing.batch_pods(s))
         text = (
             f"{held or 'batch'} keeps serving out past drainTimeout; look at it, or run "
@@ -235,11 +234,11 @@ def _in_window(s: Situation, status: Status, phase: Phase) -> Iterator[Found]:
 
 
 def _return(s: Situation, window: Window) -> Iterator[Found]:
-    due = opening.to_restore(s)
+    due = whose.to_restore(s)
     late = [
         failure.of_target(now, target.replicas if now in due else now.replicas)
         for target in failure.late(s, window)
-        if (now := opening.same(s, target))
+        if (now := whose.same(s, target))
     ]
     if late:
         text = f"{', '.join(late)}; look at its pods and events; the queues stay sealed"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from idlewin.core import failure, follow, opening, timing
+from idlewin.core import failure, follow, opening, timing, whose
 from idlewin.core.condition import alarming, conditions
 from idlewin.core.decision import Action, Check, Checks, Decision, HoldRule, Remember
 from idlewin.core.guard import GUARDS
@@ -68,7 +68,7 @@ def _stay(s: Situation, phase: Phase, checks: Checks, stored: Status | None) -> 
 
 def _contest(s: Situation, phase: Phase, status: Status) -> Status:
     """An opening by somebody else is corrected a few times, then the rule is Contested."""
-    opened = [queue for queue in _kept_shut(s, phase) if opening.opened_by_other(queue)]
+    opened = [queue for queue in _kept_shut(s, phase) if whose.opened_by_other(queue)]
     if not opened or status.contested_by or status.counters.corrections < follow.CORRECTIONS:
         return status
     writer = opened[0].stop_writer or "somebody"
@@ -78,7 +78,7 @@ def _contest(s: Situation, phase: Phase, status: Status) -> Status:
 def _kept_shut(s: Situation, phase: Phase) -> list[Queue]:
     """The queues that are to be shut now: all of them, or in a window those that do not fit."""
     if phase is Phase.SERVING:
-        return list(opening.ours(s))
+        return list(whose.ours(s))
     if phase is Phase.YIELDING:
         return [queue for _, queue in entries(s)]
     if phase is Phase.HARVESTING and (until := opening.due(s)):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from idlewin.core import opening, sealing, timing
+from idlewin.core import opening, sealing, timing, whose
 from idlewin.core.pool import Pod, Queue, Role, StopPolicy, Target, Workload
 from idlewin.core.reason import Reason
 from idlewin.core.situation import Situation
@@ -23,8 +23,8 @@ NO_TIME = timedelta()
 
 def up(s: Situation, target: Remembered) -> bool:
     """Whether a remembered target is as its owner wants it; one that is gone cannot be."""
-    now = opening.same(s, target)
-    return now is None or (now.ready >= now.replicas and now not in opening.to_restore(s))
+    now = whose.same(s, target)
+    return now is None or (now.ready >= now.replicas and now not in whose.to_restore(s))
 
 
 def late(s: Situation, window: Window) -> tuple[Remembered, ...]:
@@ -70,7 +70,7 @@ def to_restart(s: Situation, window: Window) -> tuple[Pod, ...]:
     """Pods of late targets that the rule wants made anew: each that was there at the limit."""
     found: list[Pod] = []
     for target in late(s, window):
-        now = opening.same(s, target)
+        now = whose.same(s, target)
         if target.on_overdue is not OnOverdue.RESTART or now is None or not now.replicas:
             continue
         limit = (window.restoring_since or s.now) + target.ready_timeout

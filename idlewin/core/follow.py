@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from idlewin.core import failure, frozen, opening, timing
+from idlewin.core import failure, frozen, timing, whose
 from idlewin.core.load import Level
 from idlewin.core.phase import Phase, Row
 from idlewin.core.pool import Queue, Target
@@ -146,7 +146,7 @@ def _taken_over(s: Situation, status: Status, reason: Reason) -> Status:
     adopted = [queue for queue in s.pool.queues if queue.adopted_by == s.object.name]
     specs = {spec.cluster_queue: spec for spec in s.rule.batch.queues} if s.rule else {}
     counters = status.counters
-    if reason is Reason.OPEN_WITH_BATCH and any(opening.opened_by_other(q) for q in adopted):
+    if reason is Reason.OPEN_WITH_BATCH and any(whose.opened_by_other(q) for q in adopted):
         counters = replace(counters, corrections=counters.corrections + 1)
     resource, nodes = _cards_of(s)
     window = Window(

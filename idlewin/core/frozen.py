@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from idlewin.core.opening import closed_by_other, remembered, same
 from idlewin.core.reason import Reason
 from idlewin.core.rule import Mode
 from idlewin.core.sealing import entries
 from idlewin.core.situation import Situation
 from idlewin.core.status import Remembered
+from idlewin.core.whose import closed_by_other, remembered, same
 
 
 def change_since(s: Situation) -> str:

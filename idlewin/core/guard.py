@@ -31,10 +31,10 @@ def record_found(s: Situation) -> Checks:
     """Something carries our record though no window is open here: another began, we finish."""
     targets = [str(t.ref) for t in s.pool.targets if t.record and t.record.rule == s.object.name]
     lost = s.object.status is None or bool(s.object.status_error)
-    found = opening.left_open(s)
-    if opening.may_act(s):
+    found = whose.left_open(s)
+    if whose.may_act(s):
         # Who opened it meanwhile is corrected, as in SERVING; else it is that person's.
-        found += [q for q in opening.ours(s) if q.epoch is not None and opening.opened_by_other(q)]
+        found += [q for q in whose.ours(s) if q.epoch is not None and whose.opened_by_other(q)]
     queues = [queue.name for queue in found] if lost else []
     return fact("our record on", targets or queues or s.window, ", ".join(targets + queues))
 
@@ -43,12 +43,12 @@ def open_with_batch(s: Situation) -> Checks:
     """The rule acts, its queue is open outside a window, and batch has used that."""
     using = [
         queue.name
-        for queue in opening.ours(s)
+        for queue in whose.ours(s)
         if queue.stop_policy is StopPolicy.NONE and sealing.sealed_by_local_queues(s, queue) is None
     ]
     batch = s.pool.on_cards(Role.BATCH) or [
         work
-        for queue in opening.ours(s)
+        for queue in whose.ours(s)
         if queue.name in using
         for work in queue.workloads
         if work.admitted
@@ -91,8 +91,8 @@ def serving_raised(s: Situation) -> Checks:
     """A target is not at our zero any more, or a pod of serving appeared in the window."""
     raised = [
         f"{t.ref} by {now.replicas_writer or 'somebody'}"
-        for t in opening.remembered(s)
-        if (now := opening.same(s, t)) and now.replicas > 0 and (t.lowered or now.record)
+        for t in whose.remembered(s)
+        if (now := whose.same(s, t)) and now.replicas > 0 and (t.lowered or now.record)
     ]
     if s.status.phase == "Harvesting":
         raised += [f"pod {p}" for p in s.pool.pods if p.role is Role.SERVING]
@@ -152,7 +152,7 @@ def queue_dry(s: Situation) -> Checks:
     """No work ran for dryAfter."""
     if s.rule is None or sealing.batch_pods(s) or sealing.admitted(s):
         return fact("work runs", holds=False, observed="yes")
-    seen = max(s.batch_seen_at or s.since, s.since)
+    seen = sealing.without_work_since(s)
     due, limit = seen + s.rule.batch.dry_after, format_duration(s.rule.batch.dry_after)
     idle = format_duration(s.now - seen)
     return (Check("no work for", s.now >= due, idle, limit, turns_at=due),)
@@ -163,11 +163,7 @@ def queue_dry(s: Situation) -> Checks:
 
 def serving_gone(s: Situation) -> Checks:
     """Serving's pods are gone and the cards free, by a look; the queues are shut as wanted."""
-    up = [
-        str(t.ref)
-        for t in opening.remembered(s)
-        if (now := opening.same(s, t)) and now.replicas > 0
-    ]
+    up = [str(t.ref) for t in whose.remembered(s) if (now := whose.same(s, t)) and now.replicas > 0]
     pods = [str(p) for p in s.pool.pods if p.role is Role.SERVING]
     held = [str(pod) for pod in s.pool.others_on_cards()]
     open_ = [
@@ -175,7 +171,7 @@ def serving_gone(s: Situation) -> Checks:
         for entry in (s.window.queues if s.window else ())
         if (queue := s.pool.queue(entry.spec.cluster_queue)) is None
         or sealing.sealed_since(queue) is None
-        or (queue.left is None and not opening.closed_by_other(s, queue))
+        or (queue.left is None and not whose.closed_by_other(s, queue))
     ]
     return (
         Check("targets above zero", not up, _listed(up), "none", Reason.SERVING_LEAVING),
@@ -223,7 +219,7 @@ def drain_overdue(s: Situation) -> Checks:
     """Batch had its time, and a claim on the cards keeps the two apart, or a person says so."""
     assert s.window is not None  # noqa: S101 - phases away from SERVING have a window
     due = sealing.overdue_at(s, s.window)
-    bare = [str(t.ref) for t in opening.to_restore(s) if t.claims == 0]
+    bare = [str(t.ref) for t in whose.to_restore(s) if t.claims == 0]
     apart = not bare or not sealing.batch_pods(s) or s.forced
     return (
         Check(
@@ -235,7 +231,7 @@ def drain_overdue(s: Situation) -> Checks:
 
 def batch_seen(s: Situation) -> Checks:
     """Batch is on the cards though a target that opens the device node is due."""
-    bare = [str(t.ref) for t in opening.to_restore(s) if t.claims == 0]
+    bare = [str(t.ref) for t in whose.to_restore(s) if t.claims == 0]
     pods = [str(p) for p in sealing.batch_pods(s)]
     return fact(
         "batch beside the device node", bare and pods and not s.forced, _listed(pods), "none"
@@ -244,11 +240,11 @@ def batch_seen(s: Situation) -> Checks:
 
 def handover_complete(s: Situation) -> Checks:
     """Each remembered target that exists is back as its owner wants it, and batch is gone."""
-    away = [str(t.ref) for t in opening.to_restore(s)]
+    away = [str(t.ref) for t in whose.to_restore(s)]
     starting = [
         f"{now.ref} {now.ready}/{now.replicas}"
-        for t in opening.remembered(s)
-        if (now := opening.same(s, t)) and now.ready < now.replicas
+        for t in whose.remembered(s)
+        if (now := whose.same(s, t)) and now.ready < now.replicas
     ]
     pods, kept = [str(p) for p in sealing.ours_still_there(s)], list(whose.kept(s))
     return (

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 
-from idlewin.core import failure, opening, sealing, timing
+from idlewin.core import failure, opening, sealing, timing, whose
 from idlewin.core.decision import (
     Action,
     EvictPod,
@@ -59,8 +59,8 @@ def _serving(s: Situation, wanted: Replicas) -> Iterator[Action]:
 
 def _lower(s: Situation) -> Iterator[Action]:
     """To zero, once: a target that was lowered and raised again is its owner's."""
-    for target in opening.remembered(s):
-        now = opening.same(s, target)
+    for target in whose.remembered(s):
+        now = whose.same(s, target)
         if now and now.replicas > 0 and not target.lowered and now.record is None:
             yield ScaleToZero(
                 target=target.ref,
@@ -76,11 +76,11 @@ def _lower(s: Situation) -> Iterator[Action]:
 
 
 def _restore(s: Situation) -> Iterator[Action]:
-    due = {target.ref for target in opening.to_restore(s)}
+    due = {target.ref for target in whose.to_restore(s)}
     # A queue that somebody has opened meanwhile may let work in that is not seen yet.
     free = sealing.shut(s) and not sealing.batch_pods(s)
-    for target in opening.remembered(s):
-        now = opening.same(s, target)
+    for target in whose.remembered(s):
+        now = whose.same(s, target)
         if now is None or target.restored:
             continue
         if target.ref in due:
@@ -104,7 +104,7 @@ def _queues(s: Situation, wanted: Gate) -> Iterator[Action]:
             yield from _shut(s)
         case Gate.HOLD:
             for _, queue in sealing.entries(s):
-                if opening.closed_by_other(s, queue):
+                if whose.closed_by_other(s, queue):
                     continue
                 if queue.stop_policy is not StopPolicy.HOLD:
                     yield _hold(s, queue)
@@ -128,19 +128,19 @@ def _fence(s: Situation, queue: Queue) -> FenceQueue:
 
 def _hold(s: Situation, queue: Queue) -> SetStopPolicy:
     """A hold that counts as a correction where somebody else had opened the queue."""
-    corrects = opening.opened_by_other(queue)
+    corrects = whose.opened_by_other(queue)
     return replace(_stop(s, queue, StopPolicy.HOLD), corrects=corrects)
 
 
 def _shut(s: Situation) -> Iterator[Action]:
     """While serving: an open queue is corrected, and what we closed on the way reopened."""
-    for queue in opening.ours(s):
+    for queue in whose.ours(s):
         if queue.stop_policy is StopPolicy.NONE:
             yield _hold(s, queue)
     yield from _reopen_owed(s)
     if s.object.deleting:
         # What the return could not close, and what it has yet to wake.
-        left = [_hold(s, queue) for queue in opening.left_open(s)]
+        left = [_hold(s, queue) for queue in whose.left_open(s)]
         yield from left or _wake_owed(s)
 
 
@@ -156,7 +156,7 @@ def _reopen_owed(s: Situation) -> Iterator[Action]:
         if queue is None or queue.terminating or sealing.sealed_since(queue) is not None:
             due = True
         elif s.object.deleting:  # nothing is left behind: the gate itself is somebody else's
-            due = opening.opened_by_other(queue) or queue.adopted_by != s.object.name
+            due = whose.opened_by_other(queue) or queue.adopted_by != s.object.name
         else:
             due = s.status.phase == Phase.HARVESTING and queue.epoch == s.status.epoch
         if due:
@@ -167,7 +167,7 @@ def _open(s: Situation) -> Iterator[Action]:
     assert s.window is not None  # noqa: S101 - a window is open
     until = opening.due(s) or s.now
     for entry, queue in sealing.entries(s):
-        if opening.closed_by_other(s, queue):
+        if whose.closed_by_other(s, queue):
             continue
         fits = timing.may_open(entry, queue, until, s.now)
         if fits and queue.stop_policy is not StopPolicy.NONE:
@@ -183,11 +183,11 @@ def _seal(s: Situation, entry: WindowQueue, queue: Queue) -> Iterator[Action]:
     assert s.window is not None  # noqa: S101 - asked while giving back
     policy = sealing.sealing_policy(entry, queue, s.window)
     fenced = queue.epoch is not None and queue.epoch >= s.window.give_back_epoch
-    if queue.stop_policy is not policy and not opening.closed_by_other(s, queue):
+    if queue.stop_policy is not policy and not whose.closed_by_other(s, queue):
         yield _stop(s, queue, policy)
     elif not fenced:
         yield _fence(s, queue)
-    contested = bool(s.status.contested_by) and opening.opened_by_other(queue)
+    contested = bool(s.status.contested_by) and whose.opened_by_other(queue)
     if refused(s, queue) or sealing.unseen(s, queue) or contested:
         yield from _local_rung(queue, policy)
     elif policy is StopPolicy.HOLD_AND_DRAIN:
@@ -262,7 +262,7 @@ def _finalizer(s: Situation, phase: Phase) -> Iterator[Action]:
     if s.object.deleting:
         if s.object.finalizer and _released(s, phase):
             yield ReleaseRule(s.object.name)
-    elif not s.object.finalizer and (opening.may_act(s) or phase is not Phase.SERVING):
+    elif not s.object.finalizer and (whose.may_act(s) or phase is not Phase.SERVING):
         yield HoldRule(s.object.name)
 
 
@@ -270,8 +270,8 @@ def _released(s: Situation, phase: Phase) -> bool:
     """Whether a rule may go: every record is written back, every queue of ours shut."""
     records = any(t.record and t.record.rule == s.object.name for t in s.pool.targets)
     owed = s.status.owed.local_queues or s.status.owed.workloads
-    back = phase is Phase.SERVING or (phase is Phase.RESTORING and not opening.to_restore(s))
-    return back and not records and not opening.left_open(s) and not owed
+    back = phase is Phase.SERVING or (phase is Phase.RESTORING and not whose.to_restore(s))
+    return back and not records and not whose.left_open(s) and not owed
 
 
 def handover(s: Situation) -> Actions:
@@ -284,7 +284,7 @@ def handover(s: Situation) -> Actions:
             for t in targets
             if t and t.replicas > 0
         ),
-        *(SetStopPolicy(q.name, q.uid, StopPolicy.NONE, epoch, name) for q in opening.ours(s)),
+        *(SetStopPolicy(q.name, q.uid, StopPolicy.NONE, epoch, name) for q in whose.ours(s)),
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-from idlewin.core import opening
+from idlewin.core import whose
 from idlewin.core.lint import must_wait
 from idlewin.core.phase import GIVING_BACK
 from idlewin.core.pool import Pod, Queue, Role, StopPolicy, Workload
@@ -66,7 +66,7 @@ def stopped_from(s: Situation, queue: Queue) -> datetime | None:
     Not since giving back began: the API server may have been away, and our write came late.
     """
     if queue.stop_policy is StopPolicy.NONE:
-        return s.since if opening.opened_by_other(queue) else None
+        return s.since if whose.opened_by_other(queue) else None
     return max(s.since, queue.stop_written_at or s.since)
 
 
@@ -169,3 +169,8 @@ def useful_until(s: Situation, until: datetime) -> datetime:
 def admitted(s: Situation) -> tuple[Workload, ...]:
     """Admitted, unfinished work of the window's queues."""
     return tuple(work for _, queue in present(s) for work in queue.workloads if work.admitted)
+
+
+def without_work_since(s: Situation) -> datetime:
+    """Since when no work was seen to run in this phase."""
+    return max(s.batch_seen_at or s.since, s.since)

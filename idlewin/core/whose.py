@@ -1,9 +1,100 @@
-"""Whose serving is: what its owner has of it now, and zeros of ours that nobody has on record."""
+"""Whose a queue, a stop and a zero are: what we may write, and what is somebody else's."""
 
 from __future__ import annotations
 
-from idlewin.core.pool import MANAGER, Target
+from idlewin.core.lint import CONSENT
+from idlewin.core.phase import Phase
+from idlewin.core.pool import MANAGER, Queue, StopPolicy, Target
+from idlewin.core.rule import Mode
 from idlewin.core.situation import Situation
+from idlewin.core.status import Remembered
+
+
+def may_act(s: Situation) -> bool:
+    """Whether the rule may change anything of the cluster outside a return."""
+    return (
+        s.rule is not None
+        and s.rule.mode is Mode.ACT
+        and not s.object.deleting
+        and not s.rule.paused
+        and not s.status.contested_by
+        and not any(refusal.fault in CONSENT for refusal in s.refusals)
+    )
+
+
+def ours(s: Situation) -> tuple[Queue, ...]:
+    """The queues of the spec that we may write outside a window."""
+    if s.rule is None or not may_act(s):
+        return ()
+    found = (s.pool.queue(spec.cluster_queue) for spec in s.rule.batch.queues)
+    return tuple(queue for queue in found if queue and not queue.terminating)
+
+
+def closed_by_other(s: Situation, queue: Queue) -> bool:
+    """Whether a person closed it, and has not said resume since."""
+    if queue.stop_policy in (StopPolicy.NONE, queue.left):
+        return False
+    # In an open window it had our mark: who has taken that off has written the queue anew.
+    if queue.left is None and s.phase in (Phase.SERVING, Phase.YIELDING):
+        known = queue.adopted_at
+        if known is None or known is queue.stop_policy:
+            return False
+    resumed, written = s.object.resume_at, queue.stop_written_at
+    return resumed is None or (written is not None and resumed < written)
+
+
+def stopped_by(queue: Queue) -> str:
+    """A queue that is closed, and who did that."""
+    return f"{queue.name} at {queue.stop_policy} by {queue.stop_writer or 'somebody'}"
+
+
+def opened_by_other(queue: Queue) -> bool:
+    """Whether somebody else opened it: whatever is open without our mark was not opened by us."""
+    return queue.stop_policy is StopPolicy.NONE is not queue.left
+
+
+def left_open(s: Situation) -> list[Queue]:
+    """The queues of ours that are open by our own hand."""
+    return [
+        queue
+        for queue in s.pool.queues
+        if queue.adopted_by == s.object.name
+        and queue.epoch is not None
+        and queue.stop_policy is StopPolicy.NONE
+        and not queue.terminating
+        and not opened_by_other(queue)
+    ]
+
+
+def remembered(s: Situation) -> tuple[Remembered, ...]:
+    """The targets of the window."""
+    return s.window.targets if s.window else ()
+
+
+def same(s: Situation, target: Remembered) -> Target | None:
+    """The remembered object, if it still exists."""
+    now = s.pool.target(target.ref)
+    return now if now is not None and now.uid == target.uid else None
+
+
+def to_restore(s: Situation) -> tuple[Target, ...]:
+    """Targets that are still at our zero: ours to bring back."""
+    return tuple(
+        now
+        for target in remembered(s)
+        if not target.restored
+        and (now := same(s, target))
+        and now.replicas == 0
+        and target.replicas > 0
+        and _ours(target, now)
+    )
+
+
+def _ours(target: Remembered, now: Target) -> bool:
+    """Whether a zero is ours: who wrote it last tells; where that is not known, what we noted."""
+    if now.replicas_writer:
+        return now.replicas_writer == MANAGER
+    return target.lowered or now.record is not None
 
 
 def lost(s: Situation) -> tuple[Target, ...]:
