@@ -40,6 +40,8 @@ class QueueWrites:
         def patch(raw: Json) -> Json | None:
             if action.policy is StopPolicy.NONE:
                 self._may_open(raw, action)
+            elif _foreign(raw) and not self._as_looked_at(raw):
+                raise ChangedError(f"ClusterQueue {action.queue} was closed by somebody meanwhile")
             # A leader that was believed dead must not take the fence down.
             epoch = max(action.epoch, epoch_of(raw) or 0)
             is_so = policy_of(raw) is action.policy and left_of(raw) is action.policy
@@ -50,7 +52,7 @@ class QueueWrites:
                 "spec": {"stopPolicy": action.policy.value},
             }
 
-        # Closing goes by what the watch knows and must win; opening by what is there now.
+        # Closing begins with what the watch knows, for it must win; opening with what is there now.
         key = None if action.policy is StopPolicy.NONE else ("", action.queue)
         path = f"{QUEUES}/{action.queue}"
         return self._changes.change(self._stores.queues, path, same(action.uid, patch), key=key)
@@ -66,9 +68,8 @@ class QueueWrites:
         writer, written = trim_queue(raw)["writer"]
         if writer != MANAGER and not self._as_looked_at(raw):
             raise RefusalError(f"ClusterQueue {action.queue} was written by {writer} meanwhile")
-        closed = policy_of(raw) is not StopPolicy.NONE
-        foreign = left_of(raw) is not None and policy_of(raw) is not left_of(raw)
-        if closed and foreign and not self._resumed(action.rule, written):
+        theirs = left_of(raw) is not None and _foreign(raw)
+        if theirs and not self._resumed(action.rule, written):
             raise RefusalError(f"ClusterQueue {action.queue} was closed by {writer or 'somebody'}")
 
     def _as_looked_at(self, raw: Json) -> bool:
@@ -149,6 +150,11 @@ class QueueWrites:
             "deleteOptions": options,
         }
         return patiently(lambda: self._api.post(f"{path}/eviction", eviction))
+
+
+def _foreign(raw: Json) -> bool:
+    """Whether a stop is there that is not the one that we wrote last."""
+    return policy_of(raw) not in (StopPolicy.NONE, left_of(raw))
 
 
 def _unmarked_stop(raw: Json) -> bool:

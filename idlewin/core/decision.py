@@ -97,7 +97,8 @@ class SetStopPolicy:
     """Write a ClusterQueue's stopPolicy, our epoch, and what we wrote, by resourceVersion.
 
     An opening (``NONE``) reads the queue anew first, and is refused where the epoch on it is newer
-    than ours, its UID is another, or somebody else closed it meanwhile.
+    than ours, its UID is another, or somebody else closed it meanwhile. A closing is a conflict
+    where somebody else closed it meanwhile: theirs stands.
     """
 
     queue: str

@@ -150,13 +150,23 @@ class SimCluster:
         return self.interference.after(outcome)
 
     def _changed(self, action: Action) -> Outcome | None:
-        """An opening holds only for a queue that still is as the last look showed it."""
-        if isinstance(action, SetStopPolicy) and action.policy is StopPolicy.NONE:
-            stored = self._objects.queues.get(action.queue)
-            same = stored is not None and stored.uid == action.uid
-            now = (stored.stop_policy, stored.writer, stored.wrote_at) if stored and same else None
-            if now is not None and now != self._shown.get(action.queue, now):
-                return Outcome(action, Verdict.REFUSED, f"{now[1]} has written it meanwhile")
+        """What holds only for a queue that still is as the last look showed it.
+
+        That is an opening, and a closing over a stop that is not ours.
+        """
+        if not isinstance(action, SetStopPolicy):
+            return None
+        stored = self._objects.queues.get(action.queue)
+        if stored is None or stored.uid != action.uid:
+            return None
+        now = (stored.stop_policy, stored.writer, stored.wrote_at)
+        if now == self._shown.get(action.queue, now):
+            return None
+        text = f"{stored.writer} has written it meanwhile"
+        if action.policy is StopPolicy.NONE:
+            return Outcome(action, Verdict.REFUSED, text)
+        if stored.stop_policy not in (StopPolicy.NONE, stored.left):
+            return Outcome(action, Verdict.CONFLICT, text)
         return None
 
     def _note(self, outcome: Outcome) -> None:

@@ -35,6 +35,23 @@ def test_a_late_opening_opens_nothing(cluster: Cluster):
     cluster.until("their stop", lambda: cluster.queue("q").stop_policy is DRAIN)
 
 
+@fact("10.6", "A closing that was decided before somebody closed the queue is not written over "
+      "theirs; over an opening it is.")  # fmt: skip
+def test_a_late_closing_closes_nothing_anew(cluster: Cluster):
+    cluster.make_queue("q")
+    assert cluster.apply(a_policy(cluster, HOLD)).verdict is Verdict.DONE
+    cluster.set_policy("q", NONE)
+    cluster.until("their opening", lambda: cluster.queue("q").stop_policy is NONE)
+    closing = a_policy(cluster, HOLD)
+    cluster.set_policy("q", DRAIN)
+
+    assert cluster.apply(closing).verdict is Verdict.CONFLICT
+    assert (cluster.queue("q").stop_policy, cluster.queue("q").stop_writer) == (DRAIN, "kubectl")
+    cluster.set_policy("q", NONE)
+    assert cluster.apply(closing).verdict is Verdict.DONE
+    assert (cluster.queue("q").stop_policy, cluster.queue("q").left) == (HOLD, HOLD)
+
+
 @fact("10.3", "Whoever writes None opens a queue that idlewin closed, and is known by name.")
 @fact("10.4", "A stop shows soon after it is written, at its generation.")
 def test_anybody_can_open_a_queue_that_is_ours(cluster: Cluster):
