@@ -128,7 +128,7 @@ class Edits:
         return QueueSeen(
             name=name,
             resource_version=raw["metadata"]["resourceVersion"],
-            stop_policy=str(raw["spec"].get("stopPolicy") or ""),
+            stop_policy=str((raw.get("spec") or {}).get("stopPolicy") or ""),
             adopted_by=annotations.get(ADOPTED_BY, ""),
             before_us=annotations.get(BEFORE_US),
             writers=tuple(sorted(set(_owners(raw)) - {MANAGER})),

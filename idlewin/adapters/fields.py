@@ -10,9 +10,11 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from decimal import ROUND_CEILING, Decimal
 from typing import Any
+
+from idlewin.core.text import in_utc
 
 Json = dict[str, Any]
 
@@ -76,10 +78,7 @@ def holds(raw: Json, kind: str) -> bool:
 
 def instant(text: str) -> datetime:
     """An instant with its zone, in UTC. Raises ValueError."""
-    at = datetime.fromisoformat(text.strip())
-    if at.tzinfo is None:
-        raise ValueError(f"{text!r} has no zone")
-    return at.astimezone(UTC)
+    return in_utc(datetime.fromisoformat(text.strip()))
 
 
 def maybe_instant(text: str | None) -> datetime | None:

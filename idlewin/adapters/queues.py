@@ -48,12 +48,12 @@ _REASONED = {"Evicted": ("reason",)}
 _NOT_READY = ("PodsReadyTimeout", "DeactivatedDueToRequeuingLimitExceeded")
 
 
-# -- trimming
+# -- trimming: Kueue requires no spec of anything, and one odd object must not hide all others
 
 
 def trim_queue(raw: Json) -> Json:
     """A ClusterQueue with its quota, its stop and who wrote that."""
-    spec = picked(raw["spec"], "stopPolicy", "cohortName", "resourceGroups")
+    spec = picked(raw.get("spec"), "stopPolicy", "cohortName", "resourceGroups")
     active = condition(raw, "Active")
     return trimmed(
         raw,
@@ -72,7 +72,7 @@ def trim_local_queue(raw: Json) -> Json:
     """A LocalQueue with its stop; its counts change all the time and are not read."""
     return trimmed(
         raw,
-        spec=picked(raw["spec"], "clusterQueue", "stopPolicy"),
+        spec=picked(raw.get("spec"), "clusterQueue", "stopPolicy"),
         writer=last_writer(raw, "spec", "stopPolicy"),
     )
 
@@ -81,7 +81,7 @@ def trim_workload(raw: Json) -> Json | None:
     """A Workload that is not finished; a finished one still says Admitted."""
     if holds(raw, "Finished"):
         return None
-    spec, status = raw["spec"], raw.get("status") or {}
+    spec, status = raw.get("spec") or {}, raw.get("status") or {}
     wanted = ("Admitted", "Evicted", "QuotaReserved")
     return trimmed(
         raw,
@@ -103,12 +103,12 @@ def trim_workload(raw: Json) -> Json | None:
 
 
 def _trim_pod_set(one: Json) -> Json:
-    template = one["template"]
+    template = one.get("template") or {}
     meta = template.get("metadata") or {}
     return {
         "count": one.get("count", 1),
         "contract": CHECKPOINT in (_mark(meta, "annotations"), _mark(meta, "labels")),
-        "spec": trim_pod_spec(template["spec"]),
+        "spec": trim_pod_spec(template.get("spec") or {}),
     }
 
 
@@ -121,7 +121,7 @@ def _mark(meta: Json, kind: str) -> str:
 
 def policy_of(raw: Json) -> StopPolicy:
     """The stop policy of a ClusterQueue or LocalQueue; absent is None, one of later days a stop."""
-    text = raw["spec"].get("stopPolicy") or "None"
+    text = (raw.get("spec") or {}).get("stopPolicy") or "None"
     return StopPolicy(text) if text in list(StopPolicy) else StopPolicy.HOLD
 
 

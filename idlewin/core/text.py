@@ -79,12 +79,22 @@ def format_share(value: float) -> str:
 def parse_instant(text: object) -> datetime:
     """An RFC 3339 instant with its zone, such as 2026-12-24T18:00:00Z. Raises ValueError."""
     try:
-        value = datetime.fromisoformat(text) if isinstance(text, str) else None
+        value = in_utc(datetime.fromisoformat(text)) if isinstance(text, str) else None
     except ValueError:
         value = None
-    if value is None or value.tzinfo is None:
+    if value is None:
         raise ValueError(f"{text!r} is no instant; write one such as 2026-12-24T18:00:00Z")
-    return value.astimezone(UTC)
+    return value
+
+
+def in_utc(value: datetime) -> datetime:
+    """The same instant in UTC. Raises ValueError without a zone, and outside years 1 to 9999."""
+    if value.tzinfo is None:
+        raise ValueError(f"{value.isoformat()} has no zone")
+    try:
+        return value.astimezone(UTC)
+    except OverflowError:
+        raise ValueError(f"{value.isoformat()} is in no year from 1 to 9999 in UTC") from None
 
 
 def format_instant(value: datetime) -> str:

@@ -19,7 +19,7 @@ import yaml
 from tests.controlplane.deployed import deploy
 from tests.controlplane.running import Running
 from tests.controlplane.scene import Scene
-from tests.controlplane.setting import KUEUE, SHORT
+from tests.controlplane.setting import KUEUE, RULES, SHORT
 from tests.labs.kubelab.api import ApiError, wait_for
 from tests.labs.kubelab.controlplane import GPU, ControlPlane
 
@@ -41,8 +41,11 @@ FAULTS = {
     "too-large": ("ServingTooLarge", "co-tenancy"),
     "hpa-at-zero": ("ServingNotOurs", "minReplicas"),
     "same-queue": ("RuleConflict", "older"),
+    "far-claim": ("WakeUnreadable", "write one"),
 }
 PLANE = {"nodes": {name: {GPU: "1"} for name in (*FAULTS, "good", "inside")}}
+#: In UTC that is the year 10000.
+FAR_CLAIM = {"idlewin.dev/wake-until": "9999-12-31T23:59:59-05:00"}
 UNSEEN = [{"query": "max(demand)", "up": 'max(up{job="live"})'}]
 Json = dict[str, Any]
 
@@ -101,6 +104,15 @@ def furnish(scene: Scene) -> None:
         case "hpa-at-zero":
             scene.api.post("/apis/autoscaling/v2/namespaces/serving/horizontalpodautoscalers", HPA)
     scene.make_rule(**spec_of(scene.name))
+    if scene.name == "far-claim":
+        scene.api.patch(f"{RULES}/{scene.name}", {"metadata": {"annotations": FAR_CLAIM}})
+
+
+def furnish_oddly(plane: ControlPlane) -> None:
+    """What the API server takes of any tenant, with as little in it as it takes."""
+    for kind, plural in (("LocalQueue", "localqueues"), ("Workload", "workloads")):
+        body = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": kind, "metadata": {"name": "odd"}}
+        plane.api.post(f"{KUEUE}/namespaces/serving/{plural}", body)
 
 
 HPA = {
@@ -141,6 +153,7 @@ def rules(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iter
     scenes = {name: a_scene(plane, name) for name in ("good", "inside", *FAULTS)}
     for scene in scenes.values():
         furnish(scene)
+    furnish_oddly(plane)
     for name in ("good", "inside"):
         scenes[name].make_job(f"{name}-work", contract=False)
     folder = tmp_path_factory.mktemp("rules")
@@ -183,7 +196,8 @@ def test_serving_inside_kueues_webhooks_is_told_and_lends_all_the_same(rules: Ru
 def test_check_says_of_a_file_what_stands_on_the_rule(rules: Rules, tmp_path: Path) -> None:
     kind = {"apiVersion": "idlewin.dev/v1alpha1", "kind": "IdleRule"}
     for name, scene in rules.scenes.items():
-        body = {**kind, "metadata": {"name": name}, "spec": scene.spec(**spec_of(name))}
+        meta = {"name": name, "annotations": FAR_CLAIM if name == "far-claim" else {}}
+        body = {**kind, "metadata": meta, "spec": scene.spec(**spec_of(name))}
         (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump(body, sort_keys=False))
     command = [sys.executable, "-m", "idlewin.cli.app", "check", str(tmp_path), "--kubeconfig"]
 

@@ -170,7 +170,9 @@ def test_a_claim_has_its_instant_in_utc():
     assert a_rule_object(wake_until="2026-03-01T13:00:00+01:00").wake_until == NOW
 
 
-@pytest.mark.parametrize("text", ["tomorrow", "2026-03-01T12:00:00", "1772366400"])
+@pytest.mark.parametrize(
+    "text", ["tomorrow", "2026-03-01T12:00:00", "1772366400", "9999-12-31T23:59:59-05:00"]
+)
 def test_a_claim_without_an_exact_instant_is_told_and_no_claim(text):
     told = a_rule_object(wake_until=text)
 
@@ -178,8 +180,9 @@ def test_a_claim_without_an_exact_instant_is_told_and_no_claim(text):
     assert "idlewin wake" in told.wake_error
 
 
-def test_a_resume_that_cannot_be_read_is_none():
-    assert a_rule_object(resume="yes").resume_at is None
+@pytest.mark.parametrize("text", ["yes", "0001-01-01T00:00:00+01:00"])
+def test_a_resume_that_cannot_be_read_is_none(text):
+    assert a_rule_object(resume=text).resume_at is None
 
 
 # -- writers
@@ -431,6 +434,16 @@ def test_a_workload_tells_that_its_pods_were_not_ready_in_time_and_how_long_it_i
 
     assert (late.timed_out, late.kept_out_until) == (True, NOW)
     assert (drained.timed_out, drained.kept_out_until) == (False, None)
+
+
+@pytest.mark.parametrize("spec", [{}, {"spec": {}}, {"spec": {"podSets": [{"template": {}}]}}])
+def test_what_kueue_lets_people_leave_out_hides_nothing(spec):
+    raw = {"metadata": meta("odd"), **spec}
+    queue = queues.queue_of(queues.trim_queue(raw), [queues.trim_local_queue(raw)], [], [])
+    work = queues.workload_of(queues.trim_workload(raw), "q", GPU)
+
+    assert {queue.stop_policy, queue.local_queues[0].stop_policy} == {StopPolicy.NONE}
+    assert (work.local_queue, work.admitted, work.contract, work.claims) == ("", False, False, 0)
 
 
 def test_a_waiting_workload_is_its_local_queues_and_without_a_mark_under_no_contract():
