@@ -103,6 +103,8 @@ class QueueWrites:
         local = action.queue
 
         def patch(raw: Json) -> Json | None:
+            if (epoch := epoch_of(raw) or 0) > action.epoch:
+                raise RefusalError(f"LocalQueue {local.name} was given back at epoch {epoch}")
             if policy_of(raw) is action.policy:
                 return None
             if policy_of(raw) is not local.stop_policy:
@@ -114,13 +116,16 @@ class QueueWrites:
         return self._changes.change(self._stores.local_queues, path, guarded, key=key)
 
     def reopen_local_queue(self, action: ReopenLocalQueue) -> Json:
-        """Its former value, if it still has what we wrote."""
+        """Its former value, if it still has what we wrote; our epoch, unless a newer one is there."""
 
         def patch(raw: Json) -> Json | None:
+            written: Json = {}
+            if (epoch_of(raw) or 0) < action.epoch:
+                written["metadata"] = {"annotations": {EPOCH: str(action.epoch)}}
             # Changed since: it is its owner's, and nothing is owed any more.
-            if policy_of(raw).value != action.wrote or action.wrote == action.was:
-                return None
-            return {"spec": {"stopPolicy": action.was or None}}
+            if policy_of(raw).value == action.wrote != action.was:
+                written["spec"] = {"stopPolicy": action.was or None}
+            return written or None
 
         path = _path("localqueues", action.namespace, action.name)
         return self._changes.change(self._stores.local_queues, path, same(action.uid, patch))

@@ -127,22 +127,28 @@ class StopLocalQueue:
     """Write a LocalQueue's stopPolicy: no webhook, so it works while Kueue is down.
 
     A conflict where it is not as it was looked at: that is on record as what it has to be again.
+    Refused where another has given it back at a later epoch: nobody would open it any more.
     """
 
     queue: LocalQueue
     cluster_queue: str
     policy: StopPolicy
+    epoch: int
 
 
 @dataclass(frozen=True, slots=True)
 class ReopenLocalQueue:
-    """Give a LocalQueue its former value, if it still has what we wrote."""
+    """Give a LocalQueue its former value, if it still has what we wrote; our epoch in any case.
+
+    The epoch is the fence against a closing that was decided before, and is on its way.
+    """
 
     namespace: str
     name: str
     uid: str
     wrote: str
     was: str
+    epoch: int
 
 
 @dataclass(frozen=True, slots=True)

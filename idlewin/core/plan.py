@@ -160,7 +160,9 @@ def _reopen_owed(s: Situation) -> Iterator[Action]:
         else:
             due = s.status.phase == Phase.HARVESTING and queue.epoch == s.status.epoch
         if due:
-            yield ReopenLocalQueue(owed.namespace, owed.name, owed.uid, owed.wrote, owed.was)
+            yield ReopenLocalQueue(
+                owed.namespace, owed.name, owed.uid, owed.wrote, owed.was, s.status.epoch
+            )
 
 
 def _open(s: Situation) -> Iterator[Action]:
@@ -189,11 +191,11 @@ def _seal(s: Situation, entry: WindowQueue, queue: Queue) -> Iterator[Action]:
         yield _fence(s, queue)
     contested = bool(s.status.contested_by) and whose.opened_by_other(queue)
     if refused(s, queue) or sealing.unseen(s, queue) or contested:
-        yield from _local_rung(queue, policy)
+        yield from _local_rung(s, queue, policy)
     elif policy is StopPolicy.HOLD_AND_DRAIN:
         # A drain of the ClusterQueue passes by jobs whose LocalQueue is on Hold.
         held = [q for q in queue.local_queues if q.stop_policy is StopPolicy.HOLD]
-        yield from (StopLocalQueue(q, queue.name, policy) for q in held)
+        yield from (StopLocalQueue(q, queue.name, policy, s.status.epoch) for q in held)
     yield from _single_rung(s, entry, queue, policy)
     yield from _pod_rung(s, entry, queue)
 
@@ -208,10 +210,10 @@ def refused(s: Situation, queue: Queue) -> bool:
     )
 
 
-def _local_rung(queue: Queue, policy: StopPolicy) -> Iterator[Action]:
+def _local_rung(s: Situation, queue: Queue, policy: StopPolicy) -> Iterator[Action]:
     for local in queue.local_queues:
         if local.stop_policy not in (policy, StopPolicy.HOLD_AND_DRAIN):
-            yield StopLocalQueue(local, queue.name, policy)
+            yield StopLocalQueue(local, queue.name, policy, s.status.epoch)
 
 
 def _single_rung(

@@ -162,6 +162,8 @@ class LocalQueue:
     stop_policy: StopPolicy
     stop_writer: str = ""
     """Who wrote stopPolicy last; empty where that does not show."""
+    epoch: int | None = None
+    """The epoch at which we gave it back last; None: never."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

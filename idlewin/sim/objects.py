@@ -123,6 +123,7 @@ class SimLocalQueue(Stored):
     stop_policy: StopPolicy = StopPolicy.NONE
     writer: str = "kubectl"
     seen: StopPolicy = StopPolicy.NONE
+    epoch: int | None = None
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

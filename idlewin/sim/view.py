@@ -98,6 +98,7 @@ def _queue(objects: Objects, queue: SimQueue, ours: frozenset[str]) -> Queue:
                 uid=local.uid,
                 stop_policy=local.stop_policy,
                 stop_writer=local.writer,
+                epoch=local.epoch,
             )
             for local in objects.local_queues_of(queue.name)
         ),

@@ -218,13 +218,19 @@ class Writes:
     def _stop_local(self, action: StopLocalQueue) -> Outcome:
         local = action.queue
         found = self._objects.local_queues.get((local.namespace, local.name))
+        if found is not None and (found.epoch or 0) > action.epoch:
+            return Outcome(action, Verdict.REFUSED, f"it was given back at epoch {found.epoch}")
         if found is not None and found.stop_policy not in (action.policy, local.stop_policy):
             return Outcome(action, Verdict.CONFLICT, "409 it has another stop policy meanwhile")
         return self._local(action, (local.namespace, local.name, local.uid), action.policy)
 
     def _reopen_local(self, action: ReopenLocalQueue) -> Outcome:
         local = self._objects.local_queues.get((action.namespace, action.name))
-        if local is not None and local.uid == action.uid and local.stop_policy != action.wrote:
+        same = local is not None and local.uid == action.uid
+        if local is not None and same and (local.epoch or 0) < action.epoch:
+            local.epoch = action.epoch
+            self._objects.touch(local)
+        if local is not None and same and local.stop_policy != action.wrote:
             return Outcome(action, Verdict.DONE, "changed since: it is its owner's")
         key = (action.namespace, action.name, action.uid)
         return self._local(action, key, StopPolicy(action.was))

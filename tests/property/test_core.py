@@ -74,9 +74,11 @@ def queues(draw, name):
         adopted_by=draw(st.sampled_from(["b580", "b580", ""])),
         workloads=works,
     )
-    return replace(
-        queue, local_queues=tuple(replace(q, stop_policy=draw(policy)) for q in queue.local_queues)
+    epochs = st.one_of(st.none(), st.integers(0, 30))
+    local_queues = tuple(
+        replace(local, stop_policy=draw(policy), epoch=draw(epochs)) for local in queue.local_queues
     )
+    return replace(queue, local_queues=local_queues)
 
 
 @st.composite

@@ -189,6 +189,7 @@ def test_an_epoch_is_ahead_of_all_that_were_ever_written(s):
     if decision.changes_phase:
         seen = [q.epoch for q in s.pool.queues if q.epoch is not None]
         seen += [t.record.epoch for t in targets if t.record]
+        seen += [one.epoch for q in s.pool.queues for one in q.local_queues if one.epoch]
         assert decision.status.epoch > max(seen, default=0)
 
 
@@ -211,7 +212,7 @@ def test_a_phase_that_nobody_knows_is_given_back(s):
 @some
 @given(returns(), st.sampled_from([Verdict.REFUSED, Verdict.FAILED, Verdict.CONFLICT]))
 def test_what_did_not_get_through_is_not_noted(s, verdict):
-    reopen = ReopenLocalQueue("batch", "lq-short", "l-short", "Hold", "None")
+    reopen = ReopenLocalQueue("batch", "lq-short", "l-short", "Hold", "None", 1)
     for action in (*decide(s).actions, reopen):
         assert noted(s.status, action, verdict) == s.status
 
@@ -226,7 +227,7 @@ def test_what_is_undone_is_not_owed_any_more(s):
     work = OwedWorkload(namespace="batch", name="w", uid="w")
     status = replace(s.status, owed=Owed(local_queues=(queue,), workloads=(work,)))
 
-    status = noted(status, ReopenLocalQueue("batch", "lq", "l", "Hold", "None"), Verdict.DONE)
+    status = noted(status, ReopenLocalQueue("batch", "lq", "l", "Hold", "None", 1), Verdict.DONE)
     status = noted(status, SetActive("batch", "w", "w", active=True), Verdict.GONE)
 
     assert status.owed == Owed()

@@ -26,7 +26,7 @@ from idlewin.core.pool import MANAGER, Pool, Scope, StopPolicy
 from idlewin.core.reason import Reason
 from idlewin.core.rule import Mode, Rule
 from idlewin.core.status import Status, Window
-from idlewin.sim.objects import Deployment, SimLocalQueue, SimQueue, SimRule
+from idlewin.sim.objects import Deployment, SimQueue, SimRule
 from idlewin.sim.process import Process
 from tests.simulation.checks import LENT, Checks
 from tests.simulation.scenery import START
@@ -77,8 +77,6 @@ class Conduct:
         """Rules whose status was lost: what only it knew is gone."""
         self.local_before: dict[str, StopPolicy] = {}
         """What LocalQueues were before we closed them."""
-        self.closed_late: set[str] = set()
-        """LocalQueues that a stale leader closed last: no fence keeps that write out yet."""
         self.put_to_sleep: set[str] = set()
         """Work that we stopped one by one."""
         self.causes: dict[str, list[str]] = {}
@@ -159,9 +157,6 @@ class Conduct:
                 if now is not None and not known:
                     seen = local if self.checks.lagging else now
                     self.local_before[now.uid] = seen.stop_policy
-                if now is not None:
-                    late = self.closed_late
-                    late.add(now.uid) if self.checks.stale() else late.discard(now.uid)
 
     def wrote(self, outcome: Outcome) -> None:
         if outcome.verdict is not Verdict.DONE:
@@ -223,7 +218,7 @@ class Conduct:
         if name in self.forgot:
             return
         for local in self.objects.local_queues.values():
-            if local.pool == name and self._ours(local):
+            if local.pool == name and local.writer == MANAGER:
                 was = self.local_before.get(local.uid, StopPolicy.NONE)
                 self._must(
                     local.stop_policy is was, "P1", f"gone, and {local.name} was {was} before us"
@@ -234,9 +229,6 @@ class Conduct:
                 "P4",
                 f"gone, and {work.name} sleeps",
             )
-
-    def _ours(self, local: SimLocalQueue) -> bool:
-        return local.writer == MANAGER and local.uid not in self.closed_late
 
     # -- changes of phase
 
@@ -378,7 +370,7 @@ class Conduct:
         owed = self._status(name).owed.local_queues
         self._must(not owed, "P1", f"still owes {[one.name for one in owed]}")
         for local in self.objects.local_queues.values():
-            if local.pool == name and self._ours(local):
+            if local.pool == name and local.writer == MANAGER:
                 was = self.local_before.get(local.uid, StopPolicy.NONE)
                 self._must(local.stop_policy is was, "P1", f"{local.name} was {was} before us")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from idlewin.core.decision import Action, Outcome, SetStopPolicy
+from idlewin.core.decision import Action, Outcome, SetStopPolicy, StopLocalQueue
 from idlewin.core.phase import Phase
 from idlewin.core.pool import StopPolicy
 from idlewin.sim.cluster import Calm
@@ -20,11 +20,11 @@ class Meanwhile(Calm):
     """Something happens between a decision and the first of its writes of a kind."""
 
     def __init__(self, kind: Callable[[Action], bool], happens: Callable[[], object]) -> None:
-        self._kind, self._happens, self._over = kind, happens, False
+        self._kind, self._happens, self.over = kind, happens, False
 
     def before(self, action: Action) -> Outcome | None:
-        if not self._over and self._kind(action):
-            self._over = True
+        if not self.over and self._kind(action):
+            self.over = True
             self._happens()
         return None
 
@@ -56,3 +56,23 @@ def test_a_closing_that_was_decided_before_a_person_closed_the_queue_leaves_thei
     queue = world.objects.queues[RESUMABLE]
     assert (queue.stop_policy, queue.writer) == (hold, "kubectl")
     assert phase(world) == Phase.SERVING
+
+
+def test_a_leader_that_wakes_after_another_gave_all_back_closes_no_local_queue():
+    world = harvesting()
+    world.kueue.go_down()
+
+    def another_gives_back() -> None:
+        world.start_controller(alone=True)
+        world.kueue.come_back()
+        world.clock.run(world.clock.now() + minutes(30))
+        assert phase(world) == Phase.SERVING
+
+    late = Meanwhile(lambda action: isinstance(action, StopLocalQueue), another_gives_back)
+    world.cluster.interference = late
+    People(world).pause(NAME, paused=True)
+    world.run(START + minutes(120))
+
+    assert late.over
+    policies = {local.name: local.stop_policy for local in world.objects.local_queues.values()}
+    assert policies == dict.fromkeys((RESUMABLE, SHORT), StopPolicy.NONE)

@@ -29,7 +29,7 @@ def test_what_a_person_makes_of_a_local_queue_that_we_closed_is_what_comes_back(
     situation = a_situation(status=a_status(owed=Owed(local_queues=(owed,))))
 
     (after,) = owed_by(
-        situation, (StopLocalQueue(local, "short", StopPolicy.HOLD_AND_DRAIN),)
+        situation, (StopLocalQueue(local, "short", StopPolicy.HOLD_AND_DRAIN, 1),)
     ).owed.local_queues
 
     assert (after.was, after.wrote, after.at) == (was, "HoldAndDrain", owed.at)

@@ -132,7 +132,7 @@ def test_a_local_queue_that_its_owner_opened_meanwhile_is_owed_open(seen, was):
     )  # fmt: skip
     situation = a_situation(R, status=a_status(R, owed=Owed(local_queues=(known,))))
 
-    stop = StopLocalQueue(local, "short", StopPolicy.HOLD_AND_DRAIN)
+    stop = StopLocalQueue(local, "short", StopPolicy.HOLD_AND_DRAIN, 1)
     (owed,) = owed_by(situation, (stop,)).owed.local_queues
 
     assert (owed.was, owed.wrote) == (was, "HoldAndDrain")

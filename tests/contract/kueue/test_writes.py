@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from idlewin.core.decision import ScaleBack, ScaleToZero, SetStopPolicy, Verdict
+from idlewin.core.decision import (
+    ReopenLocalQueue,
+    ScaleBack,
+    ScaleToZero,
+    SetStopPolicy,
+    StopLocalQueue,
+    Verdict,
+)
 from idlewin.core.pool import MANAGER, StopPolicy
 from tests.contract.kueue.cluster import Cluster
 from tests.contract.kueue.fact import fact
@@ -50,6 +57,26 @@ def test_a_late_closing_closes_nothing_anew(cluster: Cluster):
     cluster.set_policy("q", NONE)
     assert cluster.apply(closing).verdict is Verdict.DONE
     assert (cluster.queue("q").stop_policy, cluster.queue("q").left) == (HOLD, HOLD)
+
+
+@fact("10.7", "A LocalQueue carries our epoch: a closing that was decided before another gave it "
+      "back is refused, though nothing of it had to be changed.")  # fmt: skip
+def test_a_late_closing_of_a_local_queue_finds_the_fence(cluster: Cluster):
+    cluster.make_queue("q")
+    (local,) = cluster.queue("q").local_queues
+    give = ReopenLocalQueue(local.namespace, local.name, local.uid, "Hold", "None", epoch=4)
+    assert cluster.apply(give).verdict is Verdict.DONE
+
+    late = StopLocalQueue(local, cluster.queue("q").name, HOLD, epoch=3)
+    assert cluster.apply(late).verdict is Verdict.REFUSED
+    (after,) = cluster.queue("q").local_queues
+    assert (after.stop_policy, after.epoch, after.stop_writer) == (NONE, 4, local.stop_writer)
+    assert cluster.apply(replace(give, epoch=2)).verdict is Verdict.DONE
+    (after,) = cluster.queue("q").local_queues
+    assert after.epoch == 4, "a return that comes late never takes the fence down"
+    assert cluster.apply(replace(late, epoch=4)).verdict is Verdict.DONE
+    (after,) = cluster.queue("q").local_queues
+    assert after.stop_policy is HOLD
 
 
 @fact("10.3", "Whoever writes None opens a queue that idlewin closed, and is known by name.")
