@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from random import Random
 
 from idlewin.core.calendar import Calendar
+from idlewin.core.condition import alarming
+from idlewin.core.decision import ScaleBack
 from idlewin.core.phase import Phase
 from idlewin.core.pool import StopPolicy
 from idlewin.core.reason import Reason
@@ -13,6 +16,7 @@ from idlewin.core.rule import Mode, OnReturn, Rule, WindowPolicy
 from idlewin.core.window import Span
 from idlewin.sim.chronicle import Change
 from idlewin.sim.demand import Demand
+from idlewin.sim.faults import Trouble
 from idlewin.sim.furnish import Server
 from idlewin.sim.objects import Deployment, Work
 from idlewin.sim.people import People
@@ -114,6 +118,15 @@ def test_no_more_windows_are_opened_than_a_day_may_have():
     assert len(entered(world, Phase.YIELDING)) == 1
     world.run(START + timedelta(hours=26))
     assert len(entered(world, Phase.YIELDING)) == 2
+
+
+def test_idleness_is_counted_from_the_end_of_a_long_request():
+    request = Span(START + minutes(35), START + minutes(75))
+    world = a_life(with_window(idle_for=minutes(15)), calls=(request,))
+
+    world.run(START + minutes(100))
+
+    assert entered(world, Phase.YIELDING)[0].at >= request.end + minutes(15)
 
 
 def test_a_rule_that_observes_changes_nothing():
@@ -418,6 +431,41 @@ def test_serving_that_opens_the_device_node_waits_for_a_stuck_pod():
 
     assert waiting == 0
     assert len(entered(world, Phase.SERVING)) == 1
+
+
+def test_a_return_that_a_webhook_refuses_is_tried_until_it_may_be():
+    world = refused_for(minutes(1))
+
+    world.run(START + minutes(62.5))
+
+    assert len(entered(world, Phase.SERVING)) == 1
+
+
+def test_a_return_that_a_webhook_refuses_for_long_is_an_alarm():
+    world = refused_for(minutes(17))
+
+    world.run(START + minutes(76.5))
+
+    assert world.objects.deployments[REF].replicas == 0
+    assert alarms(world) == {"ReturnOverdue": "NotReady"}
+
+
+def refused_for(length: timedelta) -> World:
+    """Users come after an hour, and what brings serving back is refused for so long."""
+    world = a_life(jobs=(LONG,))
+    world.run(START + minutes(60))
+    trouble = world.cluster.interference = Trouble(world, Random(3), {})
+    trouble.refuse(ScaleBack, length)
+    world.users_come(world.setups[0], minutes(60))
+    return world
+
+
+def alarms(world: World) -> dict[str, str]:
+    """The alarms of the rule, each with its reason."""
+    status = world.objects.rules[NAME].status
+    assert status is not None
+    kinds = alarming(status)
+    return {one.type: one.reason for one in status.conditions if one.type in kinds}
 
 
 def test_with_kueue_dead_serving_does_not_wait_for_work_without_a_pod():

@@ -297,6 +297,18 @@ def test_an_owner_that_controls_the_target_is_trouble():
     assert "InferenceService o" in trouble
 
 
+@pytest.mark.parametrize("where", [[], ["spec", "template"]])
+def test_serving_that_kueue_queues_is_trouble(where):
+    raw = part = a_deployment()
+    for key in where:
+        part = part[key]
+    part["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "day"}
+
+    (trouble,) = read(raw).trouble
+
+    assert "LocalQueue day" in trouble
+
+
 def test_a_statefulset_that_deletes_its_volumes_when_lowered_is_trouble():
     policy = {"persistentVolumeClaimRetentionPolicy": {"whenScaled": "Delete"}}
 

@@ -31,6 +31,7 @@ Json = dict[str, Any]
 #: Who has written a zero since our record, where Kubernetes does not say.
 BY_SCALE = "somebody, through /scale"
 KEDA = "scaledobject.keda.sh/name"
+QUEUED = "kueue.x-k8s.io/queue-name"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,6 +166,11 @@ class Replicated:
             )
         if "deletionTimestamp" in trimmed["metadata"]:
             yield f"{what} is being deleted; take it out of serving"
+        if queue := labels_of(trimmed).get(QUEUED) or self.pod_labels(trimmed).get(QUEUED):
+            yield (
+                f"{what} is itself queued in LocalQueue {queue}, so Kueue could keep it from "
+                f"coming back; take the label {QUEUED} off it and its pod template"
+            )
         text = annotation(trimmed, RECORD)
         if text and (why := read_record(text)[1]):
             yield (
