@@ -116,7 +116,7 @@ class QueueWrites:
         return self._changes.change(self._stores.local_queues, path, guarded, key=key)
 
     def reopen_local_queue(self, action: ReopenLocalQueue) -> Json:
-        """Its former value, if it still has what we wrote; our epoch, unless a newer one is there."""
+        """Its former value, if it still has what we wrote; and our epoch, if no newer is there."""
 
         def patch(raw: Json) -> Json | None:
             written: Json = {}
