@@ -225,7 +225,7 @@ def _in_window(s: Situation, status: Status, phase: Phase) -> Iterator[Found]:
     if phase is Phase.RESTORING:
         yield from _return(s, window)
     elif s.now >= sealing.overdue_at(s, window) and whose.to_restore(s):
-        held = ", ".join(str(pod) for pod in sealing.batch_pods(s))
+        held = ", ".join(str(one) for one in sealing.batch_pods(s) or sealing.admitted(s))
         text = (
             f"{held or 'batch'} keeps serving out past drainTimeout; look at it, or run "
             f"'idlewin give-back {s.object.name} --force'; the queues stay sealed"

@@ -17,7 +17,7 @@ from idlewin.core.phase import GIVING_BACK, Phase, Row, leaving
 from idlewin.core.plan import DRAIN_SEEN_WITHIN, plan
 from idlewin.core.pool import Queue
 from idlewin.core.reason import Reason
-from idlewin.core.sealing import entries
+from idlewin.core.sealing import entries, may_open
 from idlewin.core.situation import Situation
 from idlewin.core.status import Status
 
@@ -82,9 +82,7 @@ def _kept_shut(s: Situation, phase: Phase) -> list[Queue]:
     if phase is Phase.YIELDING:
         return [queue for _, queue in entries(s)]
     if phase is Phase.HARVESTING and (until := opening.due(s)):
-        return [
-            queue for entry, queue in entries(s) if not timing.may_open(entry, queue, until, s.now)
-        ]
+        return [queue for entry, queue in entries(s) if not may_open(s, entry, queue, until)]
     return []
 
 

@@ -205,8 +205,9 @@ def batch_gone(s: Situation) -> Checks:
     last = max((at for at in settled.values() if at), default=s.now)
     pods = [str(p) for p in sealing.batch_pods(s)]
     work = [str(w) for w in sealing.admitted(s)]
-    # With Kueue dead nobody ends a workload whose pod is gone; it counts till drainTimeout.
-    counts = bool(work) and not (s.now >= overdue and not pods)
+    # With Kueue dead nobody ends a workload whose pod is gone; it counts till drainTimeout, unless
+    # it is one that nobody ends in any case.
+    counts = bool(work) and not (s.now >= overdue and not pods and not sealing.endless(s))
     return (
         Check("queues not sealed", not unsealed, _listed(unsealed), "none", Reason.SEALING),
         Check("settled at", s.now >= last, format_instant(last), "", Reason.SEALING, last),
@@ -220,7 +221,8 @@ def drain_overdue(s: Situation) -> Checks:
     assert s.window is not None  # noqa: S101 - phases away from SERVING have a window
     due = sealing.overdue_at(s, s.window)
     bare = [str(t.ref) for t in whose.to_restore(s) if t.claims == 0]
-    apart = not bare or not sealing.batch_pods(s) or s.forced
+    gone = not sealing.batch_pods(s) and not sealing.endless(s)
+    apart = not bare or gone or s.forced
     return (
         Check(
             "drainTimeout", s.now >= due or s.forced, f"until {format_instant(due)}", turns_at=due

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 
-from idlewin.core.pool import Pool, Queue, RuleObject, Target
+from idlewin.core.pool import Pool, Queue, RuleObject, Target, Workload
 from idlewin.core.rule import OnReturn, QueueClass, Rule
 from idlewin.core.text import format_duration
 
@@ -158,17 +158,10 @@ def _size(target: Target) -> int:
 def _bounds(rule: Rule, pool: Pool) -> Iterator[Refusal]:
     for spec in rule.batch.queues:
         queue = pool.queue(spec.cluster_queue)
-        if queue is None or rule.batch.on_return is OnReturn.EVICT or queue.bound_enforced:
+        if queue is None or rule.batch.on_return is OnReturn.EVICT:
             continue
-        yield from _unbounded(spec, queue)
-
-
-def _unbounded(spec: QueueClass, queue: Queue) -> Iterator[Refusal]:
-    limit = spec.max_runtime
-    for work in queue.workloads:
-        agreed = spec.contract is not None and work.contract
-        long = work.max_runtime is None or (limit is not None and work.max_runtime > limit)
-        if long and not agreed:
+        if work := next(without_bound(spec, queue), None):
+            limit = spec.max_runtime
             most = f" of at most {format_duration(limit)}" if limit else ", and no contract"
             yield Refusal(
                 Fault.BOUND_NOT_ENFORCED,
@@ -177,7 +170,16 @@ def _unbounded(spec: QueueClass, queue: Queue) -> Iterator[Refusal]:
                 "wait for ever; label its Job kueue.x-k8s.io/max-exec-time-seconds, or enforce "
                 "it by policy and annotate the queue idlewin.dev/max-runtime-enforced: 'true'",
             )
-            return
+
+
+def without_bound(spec: QueueClass, queue: Queue) -> Iterator[Workload]:
+    """Work that nothing ends within what its class says, and that has no contract."""
+    limit = spec.max_runtime
+    for work in () if queue.bound_enforced else queue.workloads:
+        agreed = spec.contract is not None and work.contract
+        long = work.max_runtime is None or (limit is not None and work.max_runtime > limit)
+        if long and not agreed:
+            yield work
 
 
 def too_much_quota(rule: Rule, pool: Pool) -> str:

@@ -171,7 +171,7 @@ def _open(s: Situation) -> Iterator[Action]:
     for entry, queue in sealing.entries(s):
         if whose.closed_by_other(s, queue):
             continue
-        fits = timing.may_open(entry, queue, until, s.now)
+        fits = sealing.may_open(s, entry, queue, until)
         if fits and queue.stop_policy is not StopPolicy.NONE:
             yield _stop(s, queue, StopPolicy.NONE)
         elif not fits and queue.stop_policy is StopPolicy.NONE:
@@ -241,7 +241,7 @@ def _pod_rung(s: Situation, entry: WindowQueue, queue: Queue) -> Iterator[Action
         work = work_of.get(pod.owner)
         if work is None or pod.terminating:
             continue
-        bound = timing.bound_of(work, entry.spec)
+        bound = timing.bound_of(work, entry.spec, queue)
         past = bound is not None and s.now >= bound + timing.PAST_BOUND
         if past or (dead and sealing.agreed(work, entry, s.window)):
             # A disruption budget may refuse the eviction of work that agreed to it: delete then.

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-from idlewin.core import whose
-from idlewin.core.lint import must_wait
+from idlewin.core import timing, whose
+from idlewin.core.lint import must_wait, without_bound
 from idlewin.core.phase import GIVING_BACK
 from idlewin.core.pool import Pod, Queue, Role, StopPolicy, Workload
 from idlewin.core.rule import OnReturn, QueueClass
 from idlewin.core.situation import Situation
 from idlewin.core.status import Window, WindowQueue
-from idlewin.core.timing import SETTLE, STOP_SEEN_WITHIN, last_bound, may_open, need_of
+from idlewin.core.timing import SETTLE, STOP_SEEN_WITHIN, last_bound, need_of
 
 
 def present(s: Situation) -> Iterator[tuple[WindowQueue, Queue]]:
@@ -151,6 +151,30 @@ def ours_still_there(s: Situation) -> tuple[Pod, ...]:
     return tuple(pod for pod in batch_pods(s) if pod.owner not in theirs)
 
 
+def may_open(s: Situation, entry: WindowQueue, queue: Queue, until: datetime) -> bool:
+    """Whether a queue of an open window may be open: what waits ends in time, or at all."""
+    kept = any(not work.admitted for work in boundless(s, entry, queue))
+    return not kept and timing.may_open(entry, queue, until, s.now)
+
+
+def boundless(s: Situation, entry: WindowQueue, queue: Queue) -> tuple[Workload, ...]:
+    """Work that nothing ends as its class says, and that may not be evicted."""
+    if s.window is None or s.window.on_return is OnReturn.EVICT:
+        return ()
+    known = entry.spec.contract or entry.spec.max_runtime
+    return tuple(work for work in without_bound(entry.spec, queue) if known and work.active)
+
+
+def endless(s: Situation) -> tuple[Workload, ...]:
+    """Admitted work that nobody ends: it may have a pod again whenever its Job makes one."""
+    return tuple(
+        work
+        for entry, queue in present(s)
+        for work in boundless(s, entry, queue)
+        if work.admitted and timing.bound_of(work, entry.spec, queue) is None
+    )
+
+
 def useful_until(s: Situation, until: datetime) -> datetime:
     """When cards that are to be free by an instant are of no use to batch any more.
 
@@ -161,7 +185,7 @@ def useful_until(s: Situation, until: datetime) -> datetime:
     ends = [
         until - need_of(entry.spec, queue)
         for entry, queue in entries(s)
-        if may_open(entry, queue, until, s.now)
+        if timing.may_open(entry, queue, until, s.now)
     ]
     return max(ends, default=min(until, s.now))
 

@@ -130,9 +130,13 @@ def may_open(entry: WindowQueue, queue: Queue, until: datetime, now: datetime) -
     return entry.closed_for_fit <= REOPENINGS and now + time * ROOM_TO_REOPEN <= until
 
 
-def bound_of(work: Workload, spec: QueueClass) -> datetime | None:
-    """When an admitted workload ends at the latest, as agreed; None: it never agreed to an end."""
-    bounds = [bound for bound in (spec.max_runtime, work.max_runtime) if bound is not None]
+def bound_of(work: Workload, spec: QueueClass, queue: Queue) -> datetime | None:
+    """When an admitted workload ends at the latest, as agreed; None: it never agreed to an end.
+
+    Its class's bound is one where a policy ends what runs longer: Kueue knows only its own.
+    """
+    of_class = spec.max_runtime if queue.bound_enforced else None
+    bounds = [bound for bound in (of_class, work.max_runtime) if bound is not None]
     if work.admitted_at is None or not bounds:
         return None
     return work.admitted_at + min(bounds)
@@ -144,7 +148,7 @@ def last_bound(queues: Sequence[tuple[WindowQueue, Queue]]) -> datetime | None:
         bound
         for entry, queue in queues
         for work in queue.workloads
-        if work.admitted and (bound := bound_of(work, entry.spec))
+        if work.admitted and (bound := bound_of(work, entry.spec, queue))
     ]
     return max(bounds, default=None)
 
