@@ -25,6 +25,11 @@ TRIES = 5
 PATIENCE = timedelta(seconds=3)
 
 
+#: Errors of the server's own by which nothing was written, and would not be later either: a webhook
+#: that cannot be called, an eviction that two budgets have a say in.
+_NOES = ("failed calling webhook", "more than one PodDisruptionBudget")
+
+
 class RefusalError(Exception):
     """Our own precondition said no."""
 
@@ -105,8 +110,7 @@ def verdict_of(error: ApiError) -> Verdict:
         return Verdict.REFUSED if _by_budget(error) else Verdict.FAILED
     if 400 <= error.status < 500:
         return Verdict.REFUSED
-    # A webhook that cannot be called: nothing was written.
-    return Verdict.REFUSED if "failed calling webhook" in error.message else Verdict.FAILED
+    return Verdict.REFUSED if any(text in error.message for text in _NOES) else Verdict.FAILED
 
 
 def patiently(call: Callable[[], Json]) -> Json:

@@ -22,6 +22,7 @@ BUDGET = {"details": {"causes": [{"reason": "DisruptionBudget"}], "retryAfterSec
         (422, "invalid", Verdict.REFUSED),
         (429, "too many requests", Verdict.FAILED),
         (500, 'Internal error: failed calling webhook "v.kb.io": refused', Verdict.REFUSED),
+        (500, "This pod has more than one PodDisruptionBudget, which", Verdict.REFUSED),
         (500, "etcdserver: request timed out", Verdict.FAILED),
         (503, "unavailable", Verdict.FAILED),
         (0, "no answer", Verdict.FAILED),
