@@ -126,7 +126,7 @@ class Look:
         return nodes_of(self._stores, self._scope)
 
     def _pods(self) -> Iterator[Pod]:
-        names = {node["metadata"]["name"] for node in self._nodes}
+        names = node_names(self._stores, self._scope)
         candidates = {
             key_of(pod): pod for name in sorted(names) for pod in self._stores.pods.by("node", name)
         }
@@ -202,6 +202,11 @@ def nodes_of(stores: Watched, scope: Scope) -> list[Json]:
     ]
 
 
+def node_names(stores: Watched, scope: Scope) -> set[str]:
+    """The nodes whose pods count: those that a scope selects, and those that it names."""
+    return {node["metadata"]["name"] for node in nodes_of(stores, scope)}.union(scope.nodes)
+
+
 # -- reads made now
 
 
@@ -211,6 +216,9 @@ def refresh(api: Api, stores: Watched, scope: Scope) -> None:
         selector = ",".join(f"{name}={value}" for name, value in scope.node_selector.items())
         known = nodes_of(stores, scope)
         stores.nodes.replace(api.pages(watched.NODES, labelSelector=selector), known)
+    for name in scope.nodes:
+        # One that has lost its labels is not gone.
+        _read(api, stores.nodes, f"{watched.NODES}/{name}", ("", name))
     named = [(kind, (ref.namespace, ref.name)) for ref in scope.targets if (kind := kind_of(ref))]
     marked = [(kind, key_of(raw)) for kind, raw in targets_of(stores, scope)]
     for kind, key in dict.fromkeys(named + marked):
@@ -220,8 +228,7 @@ def refresh(api: Api, stores: Watched, scope: Scope) -> None:
 
 
 def _refresh_pods(api: Api, stores: Watched, scope: Scope) -> None:
-    for node in nodes_of(stores, scope):
-        name = node["metadata"]["name"]
+    for name in sorted(node_names(stores, scope)):
         pages = api.pages(watched.PODS, fieldSelector=f"spec.nodeName={name}")
         stores.pods.replace(pages, stores.pods.by("node", name))
     for kind, raw in targets_of(stores, scope):

@@ -118,4 +118,5 @@ class Concerns:
 
 
 def _selected(scope: Scope, node: Json) -> bool:
-    return bool(scope.node_selector) and scope.node_selector.items() <= labels_of(node).items()
+    labelled = bool(scope.node_selector) and scope.node_selector.items() <= labels_of(node).items()
+    return labelled or node["metadata"]["name"] in scope.nodes

@@ -109,6 +109,7 @@ def _window(
         opened_at=s.now,
         resource=rule.cards.resource,
         node_selector=rule.cards.node_selector,
+        nodes=s.pool.nodes,
         count=rule.cards.count,
         targets=targets,
         queues=tuple(

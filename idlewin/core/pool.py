@@ -268,3 +268,5 @@ class Scope:
     queues: tuple[str, ...]
     resource: str
     node_selector: dict[str, str] = field(default_factory=dict)
+    nodes: tuple[str, ...] = ()
+    """Nodes whose pods count too, whatever their labels are now."""

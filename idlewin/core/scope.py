@@ -23,4 +23,5 @@ def scope_of(rule: RuleObject) -> Scope:
         queues=tuple(dict.fromkeys(queues)),
         resource=resource,
         node_selector=nodes,
+        nodes=window.nodes if window else (),
     )

@@ -89,6 +89,8 @@ class Window:
     """When serving was first brought back; start-up times are measured from here."""
     failure: str = ""
     """What went wrong in this handover on the way; empty: nothing."""
+    nodes: tuple[str, ...] = ()
+    """The nodes that it was opened on: one that is relabelled has its batch pods still."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

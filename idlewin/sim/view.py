@@ -44,11 +44,12 @@ def pool_of(objects: Objects, scope: Scope) -> Pool:
     nodes = [node for node in objects.nodes.values() if selected(node, scope)]
     targets = [objects.deployments[ref] for ref in scope.targets if ref in objects.deployments]
     queues = [objects.queues[name] for name in scope.queues if name in objects.queues]
-    owned = [pod for pod in objects.pods.values() if pod.node in nodes or pod.owner in targets]
+    held = [*nodes, *(node for node in objects.nodes.values() if node.name in scope.nodes)]
+    owned = [pod for pod in objects.pods.values() if pod.node in held or pod.owner in targets]
     return Pool(
         targets=tuple(_target(objects, target) for target in targets),
         queues=tuple(_queue(objects, queue, frozenset(scope.queues)) for queue in queues),
-        pods=tuple(_pod(pod, targets, nodes) for pod in owned),
+        pods=tuple(_pod(pod, targets, held) for pod in owned),
         allocatable=sum(node.allocatable for node in nodes),
         nodes=tuple(node.name for node in nodes),
         labels={node.name: dict(node.labels) for node in nodes},

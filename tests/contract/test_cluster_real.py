@@ -279,6 +279,19 @@ def test_work_is_seen_stopped_woken_and_evicted(place: Place) -> None:
     assert verdict(place, SetActive("default", "none", "x", active=True)) is Verdict.GONE
 
 
+def test_batch_is_seen_on_a_node_that_the_window_names_and_no_label_selects(place: Place) -> None:
+    place.make_queue("None")
+    place.make_job()
+    place.until_batch()
+    scope = replace(place.scope, node_selector={"taken": "off"}, nodes=("node-1", "never-was"))
+
+    for fresh in (True, False):
+        pool = place.cluster.look(scope, fresh=fresh)
+
+        assert [pod.node_dead for pod in pool.on_cards(Role.BATCH)] == [False]
+        assert (pool.allocatable, pool.nodes) == (0, ())
+
+
 def test_an_eviction_that_a_budget_forbids_is_refused_and_a_deletion_is_not(place: Place) -> None:
     place.make_queue("None")
     job = place.make_job()
