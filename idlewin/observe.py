@@ -29,6 +29,8 @@ PAST = timedelta(days=28)
 REPLAN = timedelta(minutes=5)
 STEP = timedelta(minutes=1)
 SECOND = timedelta(seconds=1)
+#: A clock that goes back by more than this was set otherwise.
+BACK = timedelta(seconds=5)
 #: The name under which the cards' own activity is read.
 CARDS = "cards"
 
@@ -81,7 +83,12 @@ class Observer:
     def situation(self, rule: RuleObject, *, fresh: bool = False) -> Situation:
         """Everything about a rule's pool, now. Raises LookError."""
         pool = self._cluster.look(scope_of(rule), fresh=fresh)
-        now, memory = self._clock.now(), self.memory(rule.name)
+        now = self._clock.now()
+        before = self.memory(rule.name).looked_at
+        if before is not None and now < before - BACK:
+            # What is remembered has instants in it that are still to come.
+            self.forget(rule.name)
+        memory = self.memory(rule.name)
         load, forecast = self._load(rule, pool, now), None
         if rule.rule is not None and load.level is not Level.BUSY:
             forecast = self._forecast(rule.rule, memory, load, now)

@@ -1,7 +1,7 @@
-"""Who wakes a pool, and when: the wake queue, its workers, the timers and the back-stop tick.
+"""Who wakes a pool, and when: the wake queue with its timers, its workers, the back-stop tick.
 
 A wake only says "look at this pool". What is done then is the controller's business; nothing in
-this file knows a rule, a phase or an outside system.
+this file knows a rule, a phase or an outside system. All waits go by the monotonic clock.
 """
 
 from __future__ import annotations
@@ -11,15 +11,14 @@ import random
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from threading import Condition, Event, Thread
-from typing import Any, Protocol
+from typing import Protocol
 
-from apscheduler.executors.pool import ThreadPoolExecutor
-from apscheduler.schedulers.background import BackgroundScheduler
+from idlewin.ports import Clock
 
-#: The back-stop's job; no pool can have this name, for ':' is in no Kubernetes name.
-TICK = ":tick"
+#: Nobody waits longer at a time, in seconds.
+HOUR = 3600.0
 log = logging.getLogger(__name__)
 
 
@@ -39,12 +38,8 @@ class Pace:
     """The longest wait after errors."""
 
 
-class Timer(Protocol):
-    """What time it is, by the wall and by a clock that only grows."""
-
-    def now(self) -> datetime:
-        """The present instant, aware."""
-        ...
+class Timer(Clock, Protocol):
+    """What time it is, and a clock that only grows."""
 
     def monotonic(self) -> float:
         """Seconds that only grow."""
@@ -71,7 +66,7 @@ class WakeQueue:
     """Pools that wait to be looked at: each at most once, first come first served.
 
     One pool is in one pair of hands at a time: a wake for a pool that is being looked at is kept
-    until that look has ended.
+    until that look has ended. A pool has at most one timer, which puts it in line when it ends.
     """
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
@@ -79,23 +74,32 @@ class WakeQueue:
         self._changed = Condition()
         self._waiting: OrderedDict[str, float] = OrderedDict()
         self._running: dict[str, float] = {}
+        self._timers: dict[str, float] = {}
         self._again: set[str] = set()
         self._closed = False
 
     def put(self, name: str) -> None:
         """Have a pool looked at, after what is already waiting."""
         with self._changed:
-            if name in self._running:
-                self._again.add(name)
-            elif name not in self._waiting:
-                self._waiting[name] = self._monotonic()
-                self._changed.notify()
+            self._line_up(name)
+
+    def put_at(self, name: str, when: float) -> None:
+        """Have a pool looked at at a monotonic instant, instead of when its timer says."""
+        with self._changed:
+            self._timers[name] = when
+            self._changed.notify()  # somebody has to wait for this one
+
+    def forget(self, name: str) -> None:
+        """A pool has no timer any more."""
+        with self._changed:
+            self._timers.pop(name, None)
 
     def take(self) -> str | None:
         """Wait for a pool; it is the caller's until ``done``. None: the queue is closed."""
         with self._changed:
-            while not self._waiting and not self._closed:
-                self._changed.wait()
+            while not self._ripe() and not self._closed:
+                now = self._monotonic()
+                self._changed.wait(min([HOUR, *(at - now for at in self._timers.values())]))
             if self._closed:
                 return None
             name, _ = self._waiting.popitem(last=False)
@@ -110,6 +114,21 @@ class WakeQueue:
             self._again.discard(name)
         if again:
             self.put(name)
+
+    def _ripe(self) -> bool:
+        """Put those in line whose time has come; whether anybody is in line."""
+        now = self._monotonic()
+        for name in [name for name, when in self._timers.items() if when <= now]:
+            del self._timers[name]
+            self._line_up(name)
+        return bool(self._waiting)
+
+    def _line_up(self, name: str) -> None:
+        if name in self._running:
+            self._again.add(name)
+        elif name not in self._waiting:
+            self._waiting[name] = self._monotonic()
+            self._changed.notify()
 
     def close(self) -> None:
         """Give nothing out any more, and let everybody who waits go."""
@@ -157,16 +176,11 @@ class Wakeups:
         self._pace = pace or Pace()
         self._random = random.Random(seed)  # noqa: S311 - spreads retries, guards nothing
         self.queue = WakeQueue(timer.monotonic)
-        self._due: dict[str, datetime] = {}
+        self._due: dict[str, float] = {}
         self._errors: dict[str, int] = {}
         self._ticked: float | None = None
         self._stopping = Event()
         self._threads: list[Thread] = []
-        self._scheduler = BackgroundScheduler(
-            timezone=UTC,
-            executors={"default": ThreadPoolExecutor(1)},
-            job_defaults={"misfire_grace_time": None, "coalesce": True},
-        )
 
     def wake(self, name: str) -> None:
         """Have a pool looked at soon; from any thread, as often as you like."""
@@ -177,22 +191,12 @@ class Wakeups:
         return self._wake_those(lambda _name: True)
 
     def start(self) -> None:
-        """Start the workers and the timers; every pool is looked at once."""
-        self._threads = [
-            Thread(target=self._work, name=f"worker-{n}", daemon=True)
-            for n in range(self._pace.workers)
-        ]
+        """Start the workers and the tick; every pool is looked at once."""
+        doing = {f"worker-{n}": self._work for n in range(self._pace.workers)}
+        doing["tick"] = self._ticking
+        self._threads = [Thread(target=do, name=who, daemon=True) for who, do in doing.items()]
         for thread in self._threads:
             thread.start()
-        self._scheduler.start()
-        self._scheduler.add_job(
-            self._tick,
-            "interval",
-            seconds=self._pace.tick.total_seconds(),
-            id=TICK,
-            next_run_time=self._timer.now(),
-            replace_existing=True,
-        )
 
     @property
     def stopping(self) -> bool:
@@ -202,8 +206,6 @@ class Wakeups:
     def stop(self) -> None:
         """Begin nothing new; cycles that run are let to end."""
         self._stopping.set()
-        if self._scheduler.running:
-            self._scheduler.shutdown(wait=False)
         self.queue.close()
 
     def drain(self, timeout: timedelta) -> bool:
@@ -223,7 +225,7 @@ class Wakeups:
         ]
         dead = sum(not thread.is_alive() for thread in self._threads)
         if self._threads and dead and not self.stopping:
-            found.append(f"{dead} of {len(self._threads)} workers have died")
+            found.append(f"{dead} of {len(self._threads)} threads have died")
         if (age := self.tick_age()) is not None and age > longest.total_seconds():
             found.append(f"the last tick was {age:.0f} s ago")
         return tuple(found)
@@ -232,9 +234,15 @@ class Wakeups:
         """Seconds since the back-stop looked last; None: never yet."""
         return None if self._ticked is None else self._timer.monotonic() - self._ticked
 
+    def _ticking(self) -> None:
+        while True:
+            self._tick()
+            if self._stopping.wait(self._pace.tick.total_seconds()):
+                return
+
     def _tick(self) -> None:
         """Wake every pool that is due or was never looked at; a timer can be lost, this cannot."""
-        now = self._timer.now()
+        now = self._timer.monotonic()
         if self._wake_those(lambda name: name not in self._due or self._due[name] <= now):
             self._ticked = self._timer.monotonic()
 
@@ -265,14 +273,14 @@ class Wakeups:
             wait = self._retry_after(name)
             log.exception("rule %s: the cycle failed; looked at again in %.1f s", name, wait)
             self._cycles.cycle_failed(name, self._timer.monotonic() - start)
-            again = self._timer.now() + timedelta(seconds=wait)
         else:
             self._errors.pop(name, None)
             self._cycles.cycle_done(name, self._timer.monotonic() - start)
-        if again is None:
-            self._forget(name)
-        else:
-            self._set_timer(name, max(again, self._timer.now() + self._pace.least_gap))
+            if again is None:
+                self._forget(name)
+                return
+            wait = (again - self._timer.now()).total_seconds()
+        self._set_timer(name, max(wait, self._pace.least_gap.total_seconds()))
 
     def _retry_after(self, name: str) -> float:
         """Seconds to wait after one more error in a row, from half up to the whole of the step."""
@@ -281,17 +289,12 @@ class Wakeups:
         step = min(longest.total_seconds(), first.total_seconds() * 2 ** min(errors - 1, 30))
         return float(step * self._random.uniform(0.5, 1.0))
 
-    def _set_timer(self, name: str, at: datetime) -> None:
-        self._due[name] = at
-        if not self.stopping:
-            self._add(self.wake, "date", run_date=at, args=(name,), id=name)
-
-    def _add(self, job: Callable[..., None], trigger: str, **options: Any) -> None:
-        self._scheduler.add_job(job, trigger, replace_existing=True, **options)
+    def _set_timer(self, name: str, wait: float) -> None:
+        self._due[name] = when = self._timer.monotonic() + wait
+        self.queue.put_at(name, when)
 
     def _forget(self, name: str) -> None:
         self._due.pop(name, None)
         self._errors.pop(name, None)
-        if self._scheduler.get_job(name) is not None:
-            self._scheduler.remove_job(name)
+        self.queue.forget(name)
         self._cycles.gone(name)

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from idlewin.adapters.clock import SystemClock
-from idlewin.core.forecast import Forecast, Forecaster
-from idlewin.core.load import History
+from idlewin.adapters.clock import ServerClock, TimedMetrics
+from idlewin.core.forecast import Forecaster
 from idlewin.core.rule import Rule
 from idlewin.errors import UsageError
 from idlewin.options import Options
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from idlewin.adapters.recorder import Recorder
     from idlewin.controller import Controller
     from idlewin.observe import Observer
-    from idlewin.ports import Cluster, Journal, Lease, Metrics
+    from idlewin.ports import Clock, Cluster, Journal, Lease, Metrics
     from idlewin.replay import Case, Recording
     from idlewin.service import Held, Service
     from idlewin.wakeups import Wakeups
@@ -40,23 +39,14 @@ def forecaster_of(rule: Rule) -> Forecaster:
     return forecaster(rule.forecast.method, local=lambda instant: instant.astimezone(local))
 
 
-class _NoForecaster:
-    """Stands in for a method that does not exist: it lends nothing, and serving comes back."""
-
-    def __init__(self, why: str) -> None:
-        self.name, self._why = "none", why
-
-    def forecast(self, _history: History, now: datetime, _idle_since: datetime) -> Forecast:
-        """Never ready."""
-        return Forecast(method=self.name, made_at=now, chances=(), rests_on=self._why, ready=False)
-
-
 def forecaster_or_none(rule: Rule) -> Forecaster:
     """The same; for an unknown one, a forecast that is never ready and says why."""
     try:
         return forecaster_of(rule)
     except ValueError as error:
-        return _NoForecaster(str(error))
+        from idlewin.forecasters.none import NoForecaster  # noqa: PLC0415
+
+        return NoForecaster(str(error))
 
 
 def replayed(case: Case, tell: Callable[[datetime, str], None]) -> Recording:
@@ -104,13 +94,14 @@ def live(options: Options) -> Service:
     from idlewin.adapters.probe import Probes, Probing  # noqa: PLC0415
     from idlewin.service import AloneLease  # noqa: PLC0415
 
-    clock, metrics = SystemClock(), metrics_of(options)
-    api = connect(options.kubeconfig, options.context)
+    clock = ServerClock()
+    metrics = metrics_of(options, clock)
+    api = connect(options.kubeconfig, options.context, clock)
     kubernetes = KubernetesCluster(api, clock, instance=options.instance)
     lease: Held = AloneLease()
     if options.lease:
         # Its own connections: renewing must not wait behind a slow write.
-        own = connect(options.kubeconfig, options.context)
+        own = connect(options.kubeconfig, options.context, clock)
         terms = Terms.of(options.lease_duration)
         lease = KubernetesLease(own, clock, options.lease, options.instance, terms)
     probes = Probes(clock.monotonic)
@@ -120,6 +111,7 @@ def live(options: Options) -> Service:
         metrics=metrics,
         lease=lease,
         claim=Claims(Edits(api), clock).claim,
+        clock=clock,
         probes=probes,
     )
     return _service(options, world)
@@ -130,14 +122,16 @@ def dry_run(options: Options) -> Service:
     from idlewin.adapters.claims import no_claims  # noqa: PLC0415
     from idlewin.service import AloneLease  # noqa: PLC0415
 
-    metrics = metrics_of(options)
-    kubernetes, recorder = recorded(options)
+    clock = ServerClock()
+    metrics = metrics_of(options, clock)
+    kubernetes, recorder = recorded(options, clock)
     world = _World(
         kubernetes=kubernetes,
         cluster=recorder,
         metrics=metrics,
         lease=AloneLease(),
         claim=no_claims,
+        clock=clock,
     )
     return _service(options, world)
 
@@ -158,13 +152,14 @@ def explaining(options: Options) -> Explaining:
     from idlewin.observe import Observer  # noqa: PLC0415
     from idlewin.service import AloneLease  # noqa: PLC0415
 
-    metrics = metrics_of(options)
-    kubernetes, recorder = recorded(options)
+    clock = ServerClock()
+    metrics = metrics_of(options, clock)
+    kubernetes, recorder = recorded(options, clock)
     return Explaining(
         kubernetes=kubernetes,
         cluster=recorder,
-        observer=Observer(SystemClock(), metrics, recorder, forecaster_or_none),
-        controller=controller_of(recorder, metrics, MemoryJournal(), AloneLease()),
+        observer=Observer(clock, metrics, recorder, forecaster_or_none),
+        controller=controller_of(recorder, clock, metrics, MemoryJournal(), AloneLease()),
     )
 
 
@@ -177,13 +172,13 @@ def returning(
     from idlewin.adapters.kubernetes import KubernetesCluster  # noqa: PLC0415
     from idlewin.adapters.returning import Returning, UnaskedMetrics  # noqa: PLC0415
 
-    clock, api = SystemClock(), connect(options.kubeconfig, options.context)
-    kubernetes = KubernetesCluster(api, clock, instance=options.instance)
-    cluster, metrics = Returning(kubernetes, paused, gone), UnaskedMetrics(clock)
-    return kubernetes, controller_of(cluster, metrics, MemoryJournal(), lease)
+    api = connect(options.kubeconfig, options.context)
+    kubernetes = KubernetesCluster(api, api.clock, instance=options.instance)
+    cluster, metrics = Returning(kubernetes, paused, gone), UnaskedMetrics(api.clock)
+    return kubernetes, controller_of(cluster, api.clock, metrics, MemoryJournal(), lease)
 
 
-def recorded(options: Options) -> tuple[KubernetesCluster, Recorder]:
+def recorded(options: Options, clock: ServerClock) -> tuple[KubernetesCluster, Recorder]:
     """A real cluster's watches, and a recorder over what they show."""
     from idlewin.adapters.api import connect  # noqa: PLC0415
     from idlewin.adapters.files import FileRules  # noqa: PLC0415
@@ -191,14 +186,14 @@ def recorded(options: Options) -> tuple[KubernetesCluster, Recorder]:
     from idlewin.adapters.recorder import Recorder  # noqa: PLC0415
 
     # A dry run twice over: the recorder sends nothing, and its API could store nothing.
-    api = connect(options.kubeconfig, options.context).rehearsing()
-    kubernetes = KubernetesCluster(api, SystemClock(), instance=options.instance)
+    api = connect(options.kubeconfig, options.context, clock).rehearsing()
+    kubernetes = KubernetesCluster(api, api.clock, instance=options.instance)
     return kubernetes, Recorder(
         FileRules(options.rules, kubernetes) if options.rules else kubernetes
     )
 
 
-def metrics_of(options: Options) -> Metrics:
+def metrics_of(options: Options, clock: ServerClock) -> Metrics:
     """Demand, as the Prometheus that was named tells it. Raises UsageError where none was."""
     from idlewin.adapters.prometheus import PrometheusMetrics  # noqa: PLC0415
 
@@ -208,22 +203,23 @@ def metrics_of(options: Options) -> Metrics:
             "$IDLEWIN_PROMETHEUS"
         )
     headers = {"Authorization": f"Bearer {token}"} if (token := options.prometheus_token) else None
-    return PrometheusMetrics(options.prometheus, SystemClock(), headers=headers)
+    return TimedMetrics(PrometheusMetrics(options.prometheus, clock, headers=headers), clock)
 
 
 def controller_of(
     cluster: Cluster,
+    clock: Clock,
     metrics: Metrics,
     journal: Journal,
     lease: Lease,
     poll: timedelta | None = None,
 ) -> Controller:
-    """The one controller, by the system's clock."""
+    """The one controller."""
     from idlewin.controller import Controller, Ports  # noqa: PLC0415
 
     return Controller(
         Ports(
-            clock=SystemClock(),
+            clock=clock,
             metrics=metrics,
             cluster=cluster,
             journal=journal,
@@ -243,6 +239,7 @@ class _World:
     metrics: Metrics
     lease: Held
     claim: Callable[[str, timedelta], Claim]
+    clock: ServerClock
     probes: Probes | None = None
 
 
@@ -254,11 +251,11 @@ def _service(options: Options, world: _World) -> Service:
     from idlewin.service import Hearers, Parts, Service, Stoppable, due_after  # noqa: PLC0415
     from idlewin.wakeups import Pace, Wakeups  # noqa: PLC0415
 
-    clock, may_act = SystemClock(), Stoppable(world.lease)
+    clock, may_act = world.clock, Stoppable(world.lease)
     exporter, log = Exporter(clock.now), LogJournal()
     files = [FileJournal(options.journal)] if options.journal else []
     journal = Journals(log, exporter, *files)
-    cycle = controller_of(world.cluster, world.metrics, journal, may_act, options.tick).cycle
+    cycle = controller_of(world.cluster, clock, world.metrics, journal, may_act, options.tick).cycle
     heard = Hearers(exporter, log.gone, *(file.gone for file in files))
     pace = Pace(tick=options.tick, workers=options.workers)
     wakeups = Wakeups(due_after(cycle), world.cluster.names, clock, heard, pace)

@@ -12,8 +12,7 @@ import logging
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from datetime import datetime, timedelta
-from email.utils import parsedate_to_datetime
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -23,6 +22,7 @@ from kubernetes.config.config_exception import ConfigException
 from urllib3.exceptions import HTTPError, ReadTimeoutError
 
 from idlewin import __version__
+from idlewin.adapters.clock import ServerClock
 from idlewin.core.pool import MANAGER
 from idlewin.errors import UsageError
 
@@ -103,13 +103,21 @@ class Stream:
 class Api:
     """Requests of the API server, each bounded in time. Raises ApiError."""
 
-    def __init__(self, api_client: Any, *, extra: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        api_client: Any,
+        *,
+        clock: ServerClock | None = None,
+        extra: Mapping[str, str] | None = None,
+    ) -> None:
+        """``clock``: hears the date of every answer; it may be that of other connections."""
         self._client = api_client
+        self.clock = clock or ServerClock()
         self._extra = dict(extra or {})
 
     def rehearsing(self) -> Api:
         """The same API, asked by dry run: answers are real, nothing is stored."""
-        return Api(self._client, extra={"dryRun": "All"})
+        return Api(self._client, clock=self.clock, extra={"dryRun": "All"})
 
     def get(self, path: str, **query: str) -> Json:
         """An object, or a list, as it is now."""
@@ -120,16 +128,6 @@ class Api:
                 raise
         # Once more: the server may have closed a connection that we kept.
         return self._call("GET", path, query)
-
-    def dated(self, path: str) -> tuple[Json, datetime]:
-        """An object as it is now, and what the API server's own clock says."""
-        limit = (CONNECT.total_seconds(), CALL.total_seconds())
-        answer = self._send("GET", path, {}, timeout=limit)
-        try:
-            now = parsedate_to_datetime(answer.getheader("Date") or "")
-        except ValueError:
-            raise ApiError(0, f"GET {path}: the answer has no date") from None
-        return self._read(answer), now
 
     def pages(self, path: str, **query: str) -> Iterator[tuple[list[Json], str]]:
         """All objects of a path, page by page, each page with the version of the whole list."""
@@ -203,6 +201,7 @@ class Api:
         kind = _MERGE if method == "PATCH" else "application/json"
         headers = {"Accept": "application/json", "Content-Type": kind}
         target = f"{path}?{urlencode(query)}" if query else path
+        began = self.clock.monotonic()
         try:
             sent = self._client.param_serialize(
                 method, target, header_params=headers, body=body, auth_settings=["BearerToken"]
@@ -212,6 +211,8 @@ class Api:
             # A reason without words is of no use to whoever reads it.
             told = str(error) or type(error).__name__
             raise ApiError(0, f"{method} {path}: no answer: {told}") from None
+        if answer.status < 500:  # what stands before the server speaks for itself in these
+            self.clock.heard(answer.getheader("Date"), began)
         if answer.status >= 400:
             raise self._refusal(f"{method} {path}", answer)
         return answer
@@ -241,10 +242,13 @@ class Api:
         return ApiError(answer.status, f"{call}: {answer.status} {message}", answer=status)
 
 
-def connect(kubeconfig: Path | None = None, context: str | None = None) -> Api:
+def connect(
+    kubeconfig: Path | None = None, context: str | None = None, clock: ServerClock | None = None
+) -> Api:
     """The API of a kubeconfig, else of the pod's service account, else of the user's own config.
 
-    Raises UsageError where there is none of them, or no such context.
+    ``clock``: that of another connection. Raises UsageError where there is no way, or no such
+    context.
     """
     settings = client.Configuration()
     settings.retries = False
@@ -261,7 +265,7 @@ def connect(kubeconfig: Path | None = None, context: str | None = None) -> Api:
         raise UsageError(_no_way(kubeconfig, context, error)) from None
     api_client = client.ApiClient(settings)
     api_client.user_agent = f"{MANAGER}/{__version__}"
-    return Api(api_client)
+    return Api(api_client, clock=clock)
 
 
 def _no_way(kubeconfig: Path | None, context: str | None, error: Exception) -> str:

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from idlewin.core.decision import Verdict
 from idlewin.core.pool import WAKE_UNTIL, RuleObject
-from idlewin.core.text import format_duration, format_instant, parse_duration
+from idlewin.core.text import format_duration, format_instant, parse_duration, to_second
 from idlewin.ports import Clock, LookError
 
 #: What a claim lasts where nobody says how long.
@@ -89,16 +89,12 @@ class Claims:
 
     def claim(self, rule: str, length: timedelta) -> Claim:
         """Have serving kept or brought back from now for so long; written when this returns."""
-        # To the second, as it is stored; upwards, so that no claim is shorter than was asked.
-        until = (self._clock.now() + length + timedelta(microseconds=999_999)).replace(
-            microsecond=0
-        )
         for _ in range(TRIES):
-            if (claim := self._try(rule, until)) is not None:
+            if (claim := self._try(rule, length)) is not None:
                 return claim
         return _away(rule, "the rule kept changing")
 
-    def _try(self, rule: str, until: datetime) -> Claim | None:
+    def _try(self, rule: str, length: timedelta) -> Claim | None:
         """One try; None: the rule changed between reading and writing."""
         try:
             stored = self._store.stored_rule(rule)
@@ -106,6 +102,8 @@ class Claims:
             return _away(rule, str(error))
         if stored is None:
             return Claim(rule=rule, answer=Answer.UNKNOWN_RULE, message=_unknown(rule))
+        # After the read, which tells the clock the time. No claim is shorter than was asked.
+        until = to_second(self._clock.now() + length)
         if stored.wake_until is not None and stored.wake_until >= until:
             return _in_force(rule, Answer.COVERED, stored.wake_until)
         verdict, trouble = self._store.annotate_rule(

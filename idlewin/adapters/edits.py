@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any
 
 from idlewin.adapters.api import Api, ApiError
@@ -20,7 +19,7 @@ from idlewin.adapters.queues import GROUP as KUEUE
 from idlewin.core.decision import Verdict
 from idlewin.core.pool import ADOPTED_BY, BEFORE_US, EPOCH, LEFT, MANAGER, RESUME, RuleObject
 from idlewin.core.rule import API_VERSION
-from idlewin.core.text import format_instant
+from idlewin.core.text import format_instant, to_second
 from idlewin.errors import IdlewinError, RefusedError, UnreachableError, UsageError
 from idlewin.ports import LookError
 
@@ -48,7 +47,7 @@ class Edits:
     """Reads and writes of single objects, each made now."""
 
     def __init__(self, api: Api) -> None:
-        self._api = api
+        self._api, self.clock = api, api.clock
 
     # -- rules
 
@@ -94,12 +93,13 @@ class Edits:
         """Write ``paused: true``. Raises IdlewinError."""
         self._patch_rule(rule.name, {"spec": {"paused": True}})
 
-    def resume(self, rule: RuleObject, now: datetime) -> None:
+    def resume(self, rule: RuleObject) -> None:
         """Write ``paused: false``, and the instant that ends a contest. Raises IdlewinError."""
+        said = format_instant(to_second(self.clock.now()))
         self._patch_rule(
             rule.name,
             {
-                "metadata": {"annotations": {RESUME: format_instant(now)}},
+                "metadata": {"annotations": {RESUME: said}},
                 "spec": {"paused": False},
             },
         )

@@ -51,11 +51,14 @@ class Vacancy:
     def leader(self) -> Leader | None:
         """What the Lease says; None: there is none. Raises ApiError."""
         try:
-            lease, now = self._api.dated(self._path)
+            lease = self._api.get(self._path)
         except ApiError as error:
             if error.gone:
                 return None
             raise
+        if doubt := self._api.clock.doubt():
+            raise ApiError(0, f"how long the Lease was silent cannot be told: {doubt}")
+        now = self._api.clock.now()
         spec = lease.get("spec") or {}
         _, stored = last_writer(lease, "spec", "renewTime")
         written = maybe_instant(stored or spec.get("renewTime"))

@@ -33,9 +33,8 @@ def set_up(form: LogFormat) -> None:
     text = logging.Formatter("%(asctime)s %(levelname)-7s %(name)s %(message)s")
     handler.setFormatter(JsonLines() if form is LogFormat.JSON else text)
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
-    # One line a wake and a job is their idea of information, and none of ours.
-    for chatty in ("apscheduler", "uvicorn"):
-        logging.getLogger(chatty).setLevel(logging.WARNING)
+    # One line a wake is its idea of information, and none of ours.
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)
 
 
 class JsonLines(logging.Formatter):

@@ -58,9 +58,10 @@ def check(
 
 def _held(found: RuleFiles, options: Options) -> RuleFiles:
     # A second, which a check of files alone need not wait for.
+    from idlewin.adapters.clock import ServerClock  # noqa: PLC0415
     from idlewin.wiring import recorded  # noqa: PLC0415
 
-    kubernetes, recorder = recorded(options)
+    kubernetes, recorder = recorded(options, ServerClock())
     with in_sight(kubernetes):
         try:
             return held_against(found, recorder)

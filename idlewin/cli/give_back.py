@@ -168,7 +168,7 @@ def _stand_in(options: Options, place: tuple[str, str], limit: timedelta) -> Hel
 
     name = "/".join(place)
     api = connect(options.kubeconfig, options.context)
-    ours = KubernetesLease(api, SystemClock(), place, options.instance)
+    ours = KubernetesLease(api, api.clock, place, options.instance)
     vacancy = Vacancy(api, place, limit)
     with told(f"Lease {name}"):
         if not vacancy.taken(ours):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import typer
 
-from idlewin.adapters.clock import SystemClock
 from idlewin.cli.connection import Context, Kubeconfig, RuleName, edits
 
 
@@ -16,7 +15,7 @@ def resume(rule: RuleName, kubeconfig: Kubeconfig = None, context: Context = Non
     """
     cluster = edits(kubeconfig, context)
     stored = cluster.existing_rule(rule)
-    cluster.resume(stored, SystemClock().now())
+    cluster.resume(stored)
     by = stored.status.contested_by if stored.status else ""
     contest = f"; the contest with {by} is over, unless it goes on writing" if by else ""
     typer.echo(f"rule {rule} goes on{contest}")

@@ -10,7 +10,6 @@ from typing import Annotated, Any
 
 import typer
 
-from idlewin.adapters.clock import SystemClock
 from idlewin.cli.connection import Context, Kubeconfig, edits
 from idlewin.codec import write_status
 from idlewin.core.pool import RuleObject
@@ -48,7 +47,7 @@ def status(
     elif not rules:
         typer.echo("there is no rule; write one and kubectl apply -f it")
     else:
-        _print(rules, SystemClock().now(), whole=rule is not None)
+        _print(rules, cluster.clock.now(), whole=rule is not None)
 
 
 def _print(rules: Sequence[RuleObject], now: datetime, *, whole: bool) -> None:

@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from idlewin.adapters.claims import Answer, Claims, claim_length
-from idlewin.adapters.clock import SystemClock
 from idlewin.cli.connection import Context, Kubeconfig, RuleName, edits
 from idlewin.errors import RefusedError, UnreachableError, UsageError
 
@@ -35,7 +34,8 @@ def wake(
         wanted = claim_length(length)
     except ValueError as error:
         raise UsageError(f"--for: {error}") from None
-    claim = Claims(edits(kubeconfig, context), SystemClock()).claim(rule, wanted)
+    store = edits(kubeconfig, context)
+    claim = Claims(store, store.clock).claim(rule, wanted)
     if not claim.holds:
         raise _ERRORS[claim.answer](claim.message)
     typer.echo(claim.message)

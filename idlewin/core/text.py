@@ -102,6 +102,11 @@ def format_instant(value: datetime) -> str:
     return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def to_second(value: datetime) -> datetime:
+    """The next whole second: what is written down by it is not over before ``value``."""
+    return (value + timedelta(microseconds=999_999)).replace(microsecond=0)
+
+
 @dataclass(frozen=True)
 class Text:
     """Marks a field that is written as text: how it is read, written and described."""

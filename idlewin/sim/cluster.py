@@ -35,6 +35,10 @@ class Interference(Protocol):
         """Seconds by which the next look at a pool is late, for want of CPU."""
         ...
 
+    def apart(self) -> float:
+        """Seconds by which the clock of the API server that answers is off."""
+        ...
+
     def before(self, action: Action) -> Outcome | None:
         """Before a write: an outcome instead of it, or None. May raise Crash."""
         ...
@@ -60,6 +64,10 @@ class Calm:
 
     def starved(self) -> float:
         """There is CPU enough."""
+        return 0.0
+
+    def apart(self) -> float:
+        """Its clock is right."""
         return 0.0
 
     def before(self, action: Action) -> Outcome | None:  # noqa: ARG002 - the seam's shape
@@ -109,6 +117,8 @@ class SimCluster:
         self.interference: Interference = Calm()
         self.witnesses: list[Witness] = []
         self.announced: list[Decision] = []
+        self.answered: Callable[[], object] = lambda: None
+        """Told of each answer of the API server."""
 
     def names(self) -> Sequence[str]:
         """The names of all rules, oldest first."""
@@ -128,6 +138,8 @@ class SimCluster:
         self.interference.looking(scope, fresh=fresh)
         key = (scope.rule, scope.targets, scope.queues, scope.resource)
         pool = self._seen.get(key)
+        if fresh:
+            self.answered()
         if fresh or pool is None or not self.interference.lagging():
             pool = pool_of(self._objects, scope)
             if not self.interference.lagging():
@@ -147,7 +159,10 @@ class SimCluster:
         self._note(outcome)
         for witness in self.witnesses:
             witness.wrote(outcome)
-        return self.interference.after(outcome)
+        heard = self.interference.after(outcome)
+        if heard is outcome:
+            self.answered()
+        return heard
 
     def _changed(self, action: Action) -> Outcome | None:
         """What holds only for a queue that still is as the last look showed it.

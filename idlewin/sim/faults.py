@@ -15,6 +15,7 @@ from idlewin.core.pool import Scope
 from idlewin.ports import LookError
 from idlewin.sim.cluster import Crash
 from idlewin.sim.kinds import FaultKind
+from idlewin.sim.process import Process
 from idlewin.sim.world import World
 
 #: How likely each fault of a single request is.
@@ -23,6 +24,7 @@ Rates = Mapping[FaultKind, float]
 CALL, SILENCE = timedelta(seconds=15), timedelta(seconds=100)
 #: A holder believes in its Lease for so long, by a clock that stands still with its machine.
 BELIEF = timedelta(seconds=12)
+APART = timedelta(hours=1)
 _REFUSALS = {
     FaultKind.CONFLICT: (Verdict.CONFLICT, "409 the object has been modified"),
     FaultKind.BUSY: (Verdict.FAILED, "429 too many requests"),
@@ -39,6 +41,8 @@ class Trouble:
         self._until: dict[FaultKind, datetime] = {}
         self._refused: dict[type[Action], datetime] = {}
         self._asleep = False
+        self._right: set[Process | None] = set()
+        """Whose last answer was of an API server whose clock is right."""
         self.hits: Counter[tuple[FaultKind, str]] = Counter()
         """How often each kind hit a pool in each phase."""
         world.on_cycle.append(lambda _name, decision: None if decision else self._lasting())
@@ -53,7 +57,6 @@ class Trouble:
         self.rates = {}
         self._until.clear()
         self._refused.clear()
-        self._world.step_clock(-self._world.wall.off)
         for process in self._world.others:
             process.stop()
         self._world.others.clear()
@@ -86,8 +89,8 @@ class Trouble:
         """A cycle begins: whatever is wrong now hits it."""
         world, rule = self._world, self._world.acting_on
         kinds = [kind for kind in self._until if self._on(kind)]
-        if (off := world.wall.off) != timedelta():
-            kinds.append(FaultKind.CLOCK_AHEAD if off > timedelta() else FaultKind.CLOCK_BACK)
+        if world.acting and (by := world.acting.machine.stepped):
+            kinds.append(FaultKind.CLOCK_AHEAD if by > timedelta() else FaultKind.CLOCK_BACK)
         if world.others:
             kinds.append(FaultKind.TWO_LEADERS)
         mine = [t.ref for t in world.objects.deployments.values() if t.pool == rule]
@@ -112,6 +115,15 @@ class Trouble:
     def starved(self) -> float:
         """Seconds by which a look is late."""
         return self._random.uniform(0, 90) if self._on(FaultKind.STARVED) else 0.0
+
+    def apart(self) -> float:
+        """Of two API servers one is wrong by an hour. They answer by turns, the right one first."""
+        who = self._world.acting
+        if self._on(FaultKind.CLOCKS_APART) and who in self._right:
+            self._right.discard(who)
+            return APART.total_seconds()
+        self._right.add(who)
+        return 0.0
 
     def looking(self, scope: Scope, *, fresh: bool) -> None:
         """Some looks fail."""
@@ -176,8 +188,10 @@ class Trouble:
         world, sleeper = self._world, self._world.acting
         self._asleep = True
         world.start_controller(alone=not both)
-        self._pass(timedelta(seconds=self._random.uniform(1, 90)))
+        length = timedelta(seconds=self._random.uniform(1, 90))
+        self._pass(length)
         self._asleep = False
         if both and sleeper is not None:
+            sleeper.machine.stood += length
             belief = self._random.uniform(0, BELIEF.total_seconds())
             world.clock.after(belief, lambda: world.ended(sleeper))

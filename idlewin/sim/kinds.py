@@ -34,6 +34,7 @@ class FaultKind(StrEnum):
     TWO_LEADERS = "two leaders at once"
     CLOCK_BACK = "clock steps back"
     CLOCK_AHEAD = "clock leaps ahead"
+    CLOCKS_APART = "API servers' clocks differ"
     STARVED = "starved CPU"
     # Another version has written the status.
     NEW_PHASE = "status: unknown phase"

@@ -1,4 +1,4 @@
-"""A controller's process in a world: its lease, its wall clock, its watches, and who wakes it."""
+"""A controller's process in a world: its lease, its machine, its watches, and who wakes it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Protocol
 
 from idlewin.core.decision import Decision
-from idlewin.ports import LookError
+from idlewin.ports import Clock, LookError
 from idlewin.sim.clock import Timeline, Timer
 from idlewin.sim.cluster import Crash
 
@@ -37,15 +37,28 @@ class SimLease:
         return self.mine
 
 
-class Wall:
-    """The wall clock of a process's machine: the world's time, but for what it is off by."""
+class Machine:
+    """The clocks of the machine that a process runs on; the world's time, but for what is wrong."""
 
-    def __init__(self, timeline: Timeline, off: timedelta) -> None:
-        self._timeline, self.off = timeline, off
+    def __init__(self, timeline: Timeline, off: timedelta, rate: float) -> None:
+        """``off``: what its wall clock is wrong by; ``rate``: how fast its monotonic clock goes."""
+        self._timeline, self._began = timeline, timeline.now()
+        self._off, self._rate = off, rate
+        self.stepped = timedelta()
+        """By how much its wall clock was set otherwise."""
+        self.stood = timedelta()
+        """How long it stood still; its monotonic clock did too."""
+        self.clock: Clock = timeline
+        """What the process on it goes by."""
 
     def now(self) -> datetime:
-        """What it shows."""
-        return self._timeline.now() + self.off
+        """What its wall clock shows."""
+        return self._timeline.now() + self._off + self.stepped
+
+    def monotonic(self) -> float:
+        """Seconds that only grow."""
+        passed = self._timeline.now() - self._began - self.stood
+        return passed.total_seconds() * self._rate
 
 
 class Process:
@@ -56,7 +69,7 @@ class Process:
     """
 
     def __init__(self, world: World, make: Callable[[World, SimLease], Cycles]) -> None:
-        self.lease, self.wall, self.cluster = world.lease, world.wall, world.cluster
+        self.lease, self.machine, self.cluster = world.lease, world.machine, world.cluster
         self._world, self.controller = world, make(world, self.lease)
         self._timers: dict[str, Timer] = {}
         self._looking: set[str] = set()
@@ -107,6 +120,6 @@ class Process:
             return
         if decision is not None:
             world.cycle_ended(name, decision)
-            # A timer counts from now on: what the wall clock does meanwhile does not move it.
-            due = decision.revisit_at - self.wall.off
-            self._look_at(name, max(due, world.clock.now() + LEAST_GAP))
+            # A timer counts from now on: what a clock does meanwhile does not move it.
+            wait = decision.revisit_at - self.machine.clock.now()
+            self._look_at(name, world.clock.now() + max(wait, LEAST_GAP))

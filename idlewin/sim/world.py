@@ -34,12 +34,14 @@ from idlewin.sim.kueue import Kueue
 from idlewin.sim.metrics import BELIEVED, SimMetrics
 from idlewin.sim.nodes import Nodes
 from idlewin.sim.objects import Objects
-from idlewin.sim.process import Cycles, Process, SimLease, Wall
+from idlewin.sim.process import Cycles, Machine, Process, SimLease
 from idlewin.sim.serving import Serving
 from idlewin.sim.writes import Writes
 
 #: A controller that is called more often than this in a virtual minute runs in circles.
 SPIN = 600
+#: How much a clock may gain or lose, by the second.
+DRIFT = 2e-4
 _REASONS = {reason.value: reason for reason in Reason}
 
 
@@ -103,7 +105,8 @@ class World:
         """The one whose cycle is on; a frozen one's goes on when those below it have ended."""
         self.acting_on = ""
         """The rule that it looks at."""
-        self.lease, self.wall = SimLease(), Wall(self.clock, timedelta())
+        self._machines = Random(f"{seed} machines")
+        self.lease, self.machine = SimLease(), Machine(self.clock, timedelta(), 1.0)
         self._build()
 
     def _build(self) -> None:
@@ -133,14 +136,22 @@ class World:
             self.stop_controller()
         elif self.process is not None:
             self.others.append(self.process)
-        self.lease, self.wall = SimLease(), Wall(self.clock, self.wall.off)
+        self.lease, self.machine = SimLease(), self._a_machine()
         self.cluster = self.cluster.anew()
         self.process = Process(self, self._make)
         self._wake_all(self._looks_within)
 
+    def _a_machine(self) -> Machine:
+        """One of the cluster's machines: none has the right time, and each goes at its own pace."""
+        off = self._machines.choice(
+            (0.0, self._machines.gauss(0, 1), self._machines.gauss(0, 3600))
+        )
+        rate = 1 + self._machines.uniform(-DRIFT, DRIFT)
+        return Machine(self.clock, timedelta(seconds=off), rate)
+
     def stop_controller(self) -> None:
         """All processes end; nobody looks any more."""
-        for process in self._processes():
+        for process in self.processes():
             process.stop()
         self.process = None
         self.others.clear()
@@ -158,12 +169,13 @@ class World:
         if self.process is None:
             self.start_controller(alone=False)
 
-    def _processes(self) -> list[Process]:
+    def processes(self) -> list[Process]:
+        """All that run, the one that was started last at the end."""
         return [*self.others, *([self.process] if self.process else [])]
 
     def wake(self, name: str, within: float | None = None) -> None:
         """Something of a pool changed: it is looked at soon."""
-        for process in self._processes():
+        for process in self.processes():
             process.wake(name, self._looks_within if within is None else within)
 
     def _changed(self, name: str) -> None:
@@ -179,10 +191,6 @@ class World:
             yield
         finally:
             self.acting, self.acting_on = before
-
-    def step_clock(self, by: timedelta) -> None:
-        """The wall clock of the controller's machine is set otherwise."""
-        self.wall.off += by
 
     def blind(
         self,

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from apscheduler.events import EVENT_JOB_SUBMITTED
 
 from idlewin.options import Options
 from idlewin.service import Service
@@ -85,21 +84,23 @@ class World:
 
     @contextmanager
     def timers_held(self) -> Iterator[threading.Event]:
-        """The scheduler's thread waits for the event that is given, or for a while."""
-        scheduler = self.service._parts.wakeups._scheduler
+        """Whoever waits for a timer is kept till the event that is given, or for a while."""
+        queue = self.service._parts.wakeups.queue
         stands, go_on = threading.Event(), threading.Event()
 
-        def hold(_event: object) -> None:
-            stands.set()
-            go_on.wait(HELD_S)
+        def hold() -> None:
+            with queue._changed:
+                stands.set()
+                go_on.wait(HELD_S)
 
-        scheduler.add_listener(hold, EVENT_JOB_SUBMITTED)
+        holding = threading.Thread(target=hold)
+        holding.start()
         assert stands.wait(60)
         try:
             yield go_on
         finally:
-            scheduler.remove_listener(hold)
             go_on.set()
+            holding.join()
 
 
 def the_rule(scene: Scene) -> None:

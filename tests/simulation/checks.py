@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from idlewin.adapters.clock import ServerClock
 from idlewin.core.decision import (
     Action,
     Decision,
@@ -31,6 +32,8 @@ from idlewin.sim.world import World
 
 LENT = (Phase.YIELDING, Phase.HARVESTING)
 PAST_BOUND = timedelta(seconds=30)
+#: What the product takes for now may be off by so much: an answer's date is cut to the second.
+CLOCK = timedelta(seconds=1)
 
 
 class Violation(BaseException):
@@ -255,6 +258,9 @@ class Checks:
         self.opened_at[action.rule] = self.world.clock.now()
         against = self.seen(action.rule).demand
         self._must(not against, "P5", f"a window opened though {against}")
+        clock = self.world.acting.machine.clock if self.world.acting else None
+        doubt = clock.doubt() if isinstance(clock, ServerClock) else ""
+        self._must(not doubt or self.stale(), "P5", f"a window opened though {doubt}")
 
     def _records(self) -> None:
         """Whatever is at our zero is on record, and is not left so."""
@@ -300,7 +306,7 @@ class Checks:
         bound = work.admitted_at + work.max_runtime - work.used if (
             work.admitted_at and work.max_runtime
         ) else None  # fmt: skip
-        past = bound is not None and self.world.clock.now() >= bound + PAST_BOUND
+        past = bound is not None and self.world.clock.now() >= bound + PAST_BOUND - CLOCK
         seen = work.uid in self.seen(work.pool).works
         self._must(
             agreed
@@ -347,7 +353,7 @@ class Checks:
             "demand is there": any(
                 metrics.shown(ref) for ref in refs if not metrics.unknown_since(ref)
             ),
-            "a claim is in force": stored.wake_until is not None and stored.wake_until > now,
+            "a claim is in force": bool(stored.wake_until and stored.wake_until > now + CLOCK),
             "it is paused": bool(rule and rule.paused),
             "it is being deleted": stored.deleting,
             "it only observes": bool(rule and rule.mode is Mode.OBSERVE),

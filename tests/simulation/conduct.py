@@ -21,14 +21,14 @@ from idlewin.core.decision import (
     StopLocalQueue,
     Verdict,
 )
-from idlewin.core.phase import Phase
+from idlewin.core.phase import GIVING_BACK, Phase
 from idlewin.core.pool import MANAGER, Pool, Scope, StopPolicy
 from idlewin.core.reason import Reason
 from idlewin.core.rule import Mode, Rule
 from idlewin.core.status import Status, Window
 from idlewin.sim.objects import Deployment, SimQueue, SimRule
 from idlewin.sim.process import Process
-from tests.simulation.checks import LENT, Checks
+from tests.simulation.checks import CLOCK, LENT, Checks
 from tests.simulation.scenery import START
 
 #: Openings by others that are undone within FIGHT: more of them are a fight.
@@ -113,18 +113,19 @@ class Conduct:
     def _against(self, name: str) -> frozenset[str]:
         stored, now = self.objects.rules.get(name), self.world.clock.now()
         rule = stored.rule if stored else None
+        sure = now + CLOCK
         if stored is None or rule is None:
             return frozenset({"P9: it cannot be read"})
         resumed = stored.resume_at or START
         back, failed = self.back_at.get(name), self.failed_at.get(name)
         known = name not in self.forgot
-        off = failed is not None and resumed < failed and now < failed + BACK_OFF
+        off = failed is not None and resumed < failed and sure < failed + BACK_OFF
         wrong = {
             "P6: paused": rule.paused,
             "P6: it observes": rule.mode is Mode.OBSERVE,
             "P3: it is being deleted": stored.deleting,
-            "P3: a claim is in force": stored.wake_until is not None and stored.wake_until > now,
-            "minServing": known and back is not None and now < back + rule.window.min_serving,
+            "P3: a claim is in force": bool(stored.wake_until and stored.wake_until > sure),
+            "minServing": known and back is not None and sure < back + rule.window.min_serving,
             "back-off": known and off,
             "P5: not idle for long": self._users_within(rule, rule.window.idle_for - READING),
         }
@@ -188,7 +189,9 @@ class Conduct:
             "P6",
             f"{queue.name} written, which a person had closed",
         )
-        if self.foreign and action.policy is not StopPolicy.NONE:
+        # On the way back it has to be shut, whoever opens it: how often is up to them.
+        back = self._status(action.rule).phase in GIVING_BACK
+        if self.foreign and action.policy is not StopPolicy.NONE and not back:
             undone = self.undone.setdefault(queue.uid, deque(maxlen=UNDONE))
             fights = len(undone) == UNDONE and now - undone[0] < FIGHT
             self._must(not fights, "P6", f"{queue.name} closed again and again: a fight")
@@ -235,6 +238,9 @@ class Conduct:
     def _remembered(self, action: Remember) -> None:
         before, after = self.was.phase, action.status.phase
         name, now = action.rule, self.world.clock.now()
+        if self.was.contested_by and not action.status.contested_by:
+            # A person said resume: what was a fight before is over.
+            self.raised[name] = 0
         if before == after:
             return
         # A slow write counts from when it was decided.
@@ -258,7 +264,7 @@ class Conduct:
             batch = self.checks.seen(name).batch & self.checks._truth(name).batch
             left = batch | (self.seen(name).working & self._seen(name).working)
             due = self.giving_since.get(name, now) + window.drain_timeout
-            self._must(not left or now >= due, "P4", f"brought back beside {sorted(left)}")
+            self._must(not left or now + CLOCK >= due, "P4", f"brought back beside {sorted(left)}")
         if window and after == Phase.SERVING:
             self._must(window is None, "P1", "a window is kept while serving")
 
@@ -338,7 +344,7 @@ class Conduct:
         since, said = status.contested_since, stored.resume_at
         if status.contested_by and not (since and said and said >= since):
             found.append(f"it is contested by {status.contested_by}")
-        if now >= window.opened_at + stored.rule.window.max:
+        if now >= window.opened_at + stored.rule.window.max + CLOCK:
             found.append("window.max is over")
         for spec in window.queues:
             queue = self.objects.queues.get(spec.spec.cluster_queue)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from idlewin.codec import read_status, write_status
@@ -66,11 +67,22 @@ def starve(story: Story) -> None:
 
 
 def step_clock(story: Story) -> None:
-    """The controller's wall clock is set otherwise, and put right some time later."""
-    world = story.world
-    by = seconds(story.random.choice((5, 40, 300, 3600)) * story.random.choice((1, -1)))
-    world.step_clock(by)
-    story.later(5, 900, lambda: world.step_clock(-by) if not story.over else None)
+    """The wall clock of a controller's machine is set otherwise, and put right some time later."""
+    processes = story.world.processes()
+    if not processes:
+        return
+    machine = story.random.choice(processes).machine
+    by = seconds(story.random.choice((5, 40, 300, 3600, 21600)) * story.random.choice((1, -1)))
+
+    def step(by: timedelta) -> None:
+        machine.stepped += by
+
+    step(by)
+    story.later(5, 900, lambda: step(-by))
+
+
+def clocks_apart(story: Story) -> None:
+    story.trouble.begin(FaultKind.CLOCKS_APART, seconds(story.random.choice((5, 40, 300))))
 
 
 def crash(story: Story) -> None:
@@ -148,9 +160,12 @@ def mute_serving(story: Story) -> None:
 
 EVENTS = (
     *(kueue_down, blind, lag, drop_watch, relist, half_open, starve, other_version),
-    *(crash, card_gone, node_dies, stuck_pod, refuse),
+    *(crash, card_gone, node_dies, stuck_pod, refuse, step_clock, clocks_apart),
 )
-_LASTING = (lag, drop_watch, relist, relist, half_open, starve, other_version, crash)
+_LASTING = (
+    *(lag, drop_watch, relist, relist, half_open, starve, other_version, crash),
+    *(step_clock, step_clock, clocks_apart),
+)
 #: Each of these is a reason to give back, or a way to lose what giving back needs.
 _BACK = (*(card_gone, blind) * 3, blind, blind, blind, kueue_down, *_LASTING)
 AMBUSHES = {

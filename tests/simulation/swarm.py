@@ -10,12 +10,13 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from datetime import timedelta
 from random import Random
 
+from idlewin.adapters.clock import ServerClock, TimedMetrics
 from idlewin.controller import Controller, Ports
 from idlewin.core.decision import Decision
 from idlewin.core.explain import explain, headline, wish
@@ -34,6 +35,8 @@ from tests.simulation.scenery import START
 #: After faults stop, everything is back within the longest bound, drainTimeout, a start-up, and
 #: the retries of the slowest parts.
 SLACK = timedelta(minutes=6)
+#: How often a Lease is renewed.
+RENEWED = timedelta(seconds=5)
 
 
 @dataclass(slots=True)
@@ -52,15 +55,38 @@ class Result:
     """The last decisions in words, and what was done to the world."""
 
 
+class Renewed:
+    """A Lease whose renewals the API server answers: that tells the time as well."""
+
+    def __init__(self, world: World, lease: SimLease, answered: Callable[[], object]) -> None:
+        self._clock, self._lease, self._answered = world.clock, lease, answered
+        self._due = world.clock.now()
+
+    def held(self) -> bool:
+        """Whether we may write now."""
+        if (now := self._clock.now()) >= self._due:
+            self._due = now + RENEWED
+            self._answered()
+        return self._lease.held()
+
+
 def controller(world: World, lease: SimLease) -> Controller:
-    """The shipped controller in a simulated world."""
+    """The shipped controller in a simulated world, by the shipped clock."""
+    machine, cluster = world.machine, world.cluster
+    machine.clock = clock = ServerClock(machine)
+
+    def answered() -> None:
+        date = int(world.clock.now().timestamp() + cluster.interference.apart())
+        clock.shown(date, machine.monotonic())
+
+    cluster.answered = answered
     return Controller(
         Ports(
-            clock=world.wall,
-            metrics=world.metrics,
-            cluster=world.cluster,
+            clock=clock,
+            metrics=TimedMetrics(world.metrics, clock),
+            cluster=cluster,
             journal=world.chronicle,
-            lease=lease,
+            lease=Renewed(world, lease, answered),
             forecaster=lambda rule: Guess(world, rule),
         )
     )

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import logging
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
 
 import pytest
 
@@ -20,6 +23,51 @@ contexts: [{name: home, context: {cluster: c, user: u}}]
 clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]
 users: [{name: u, user: {token: x}}]
 """
+
+
+@pytest.fixture
+def noon(tmp_path):
+    """A kubeconfig of a server that has one answer, and whose clock stands."""
+
+    class Answer(BaseHTTPRequestHandler):
+        status = 200
+
+        def do_GET(self):
+            self.send_response_only(self.status)
+            self.send_header("Date", "Mon, 02 Mar 2026 12:00:00 GMT")
+            self.send_header("Content-Length", "2")
+            self.end_headers()
+            self.wfile.write(b"{}")
+
+        def log_message(self, *_told):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
+    thread = Thread(target=server.serve_forever)
+    thread.start()
+    path = tmp_path / "kubeconfig"
+    path.write_text(DEAD.replace("https://127.0.0.1:1", f"http://127.0.0.1:{server.server_port}"))
+    yield path, Answer
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_each_answer_tells_the_time_but_one_that_a_proxy_may_have_given(noon):
+    path, answer = noon
+    api = connect(path)
+    answer.status = 503
+    with pytest.raises(ApiError):
+        api.get("/version")
+    assert api.clock.doubt()
+
+    answer.status = 200
+    api.get("/version")
+
+    assert api.clock.doubt() == ""
+    since = api.clock.now() - datetime(2026, 3, 2, 12, tzinfo=UTC)
+    assert timedelta() <= since < timedelta(minutes=1)
+    assert api.rehearsing().clock is api.clock
 
 
 @pytest.fixture

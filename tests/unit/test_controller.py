@@ -108,7 +108,7 @@ def cluster():
 
 
 @pytest.fixture
-def cycle(cluster):
+def controller(cluster):
     nothing = Nothing()
     ports = Ports(
         clock=cluster.clock,
@@ -118,7 +118,11 @@ def cycle(cluster):
         lease=nothing,
         forecaster=lambda _rule: nothing,
     )
-    controller = Controller(ports)
+    return Controller(ports)
+
+
+@pytest.fixture
+def cycle(cluster, controller):
     return lambda: controller.cycle(cluster.stored.name)
 
 
@@ -179,6 +183,19 @@ def test_a_dry_run_without_an_answer_is_asked_again_soon(cluster, cycle):
     cluster.clock.at = stays.revisit_at
 
     assert cycle().after is Phase.YIELDING
+
+
+def test_a_clock_that_is_set_back_leaves_nothing_remembered_that_is_still_to_come(
+    cluster, controller, cycle
+):
+    # Else a forecast would be kept, and a pod that left counted as just seen, for all that time.
+    cycle()
+    cluster.clock.at -= 60 * MINUTE
+
+    cycle()
+
+    memory = controller._observer.memory(cluster.stored.name)
+    assert memory.forecast.made_at == memory.looked_at == cluster.clock.now()
 
 
 def test_who_comes_late_to_an_end_gives_back_at_once(cluster, cycle):

@@ -47,9 +47,9 @@ def heard():
 def running(heard):
     started = []
 
-    def start(cycle, names=(), pace=None):
+    def start(cycle, names=(), pace=None, timer=None):
         pace = pace or Pace(tick=FAR)
-        wakeups = Wakeups(cycle, lambda: names, SystemClock(), heard, pace, seed=1)
+        wakeups = Wakeups(cycle, lambda: names, timer or SystemClock(), heard, pace, seed=1)
         started.append(wakeups)
         wakeups.start()
         return wakeups
@@ -57,6 +57,13 @@ def running(heard):
     yield start
     for wakeups in started:
         assert wakeups.drain(timedelta(seconds=LIMIT))
+
+
+class Wrong(SystemClock):
+    """A clock that is hours ahead of the machine's wall clock."""
+
+    def now(self):
+        return datetime(2030, 1, 1, tzinfo=UTC) + timedelta(seconds=self.monotonic())
 
 
 def later(_name):
@@ -164,6 +171,25 @@ def test_a_pool_is_looked_at_again_when_it_asked_to_be(running, heard):
     assert at <= looks[1] < at + timedelta(seconds=LIMIT)
 
 
+def test_a_wall_clock_that_is_wrong_or_set_otherwise_makes_no_timer_late(
+    running, heard, monkeypatch
+):
+    clock, machine = Wrong(), SystemClock()
+    asked = [clock.now() + timedelta(milliseconds=300)]
+
+    def cycle(_name):
+        at = asked.pop() if asked else clock.now() + FAR
+        # The machine's clock is put right just after, by years.
+        monkeypatch.setattr(SystemClock, "now", lambda _self: datetime(1970, 1, 1, tzinfo=UTC))
+        return at
+
+    began = machine.monotonic()
+    running(cycle, names=("a",), timer=clock)
+    heard.until(lambda: len(heard.done) == 2)
+
+    assert machine.monotonic() - began >= 0.3
+
+
 def test_a_timer_that_is_long_past_is_not_dropped(running, heard):
     asked = [datetime.now(UTC) - timedelta(hours=5)]
     running(lambda name: asked.pop() if asked else later(name), names=("a",))
@@ -174,7 +200,7 @@ def test_a_timer_that_is_long_past_is_not_dropped(running, heard):
 
 
 def test_the_tick_wakes_a_pool_whose_timer_was_lost(running, heard, monkeypatch):
-    monkeypatch.setattr(Wakeups, "_add", lambda *_job, **_options: None)
+    monkeypatch.setattr(WakeQueue, "put_at", lambda *_timer: None)
     asked = [datetime.now(UTC) + timedelta(milliseconds=400)]
     pace = Pace(tick=timedelta(milliseconds=50))
 
@@ -215,13 +241,12 @@ def test_retries_come_later_and_later_up_to_a_bound(heard):
 def test_a_rule_that_is_gone_is_forgotten(running, heard):
     there = [datetime.now(UTC) + FAR]
     wakeups = running(lambda _name: there.pop() if there else None, names=("a",))
-    heard.until(lambda: len(heard.done) == 1 and wakeups._scheduler.get_job("a"))
+    heard.until(lambda: len(heard.done) == 1 and wakeups.queue._timers)
 
     wakeups.wake("a")
     heard.until(lambda: heard.forgotten)
 
-    assert wakeups._scheduler.get_job("a") is None
-    assert wakeups._due == {}
+    assert (wakeups.queue._timers, wakeups._due) == ({}, {})
 
 
 def test_stopping_lets_the_running_cycle_end_and_begins_no_other(heard):
