@@ -79,7 +79,7 @@ class World:
         """A world; ``reads_every``: seconds until demand is seen, ``looks_within``: a change."""
         self._looks_within = looks_within
         self.seed, self.setups, self.reads_every = seed, tuple(setups), reads_every
-        self.clock = Timeline(start)
+        self.clock, self.began = Timeline(start), start
         self.objects = Objects()
         self.random = Random(f"{seed} world")
         self.nodes = Nodes(self.objects, self.clock, Random(f"{seed} nodes"))

@@ -29,7 +29,7 @@ from idlewin.core.status import Status, Window
 from idlewin.sim.objects import Deployment, SimQueue, SimRule
 from idlewin.sim.process import Process
 from tests.simulation.checks import CLOCK, LENT, Checks
-from tests.simulation.scenery import START
+from tests.simulation.zones import open_at
 
 #: Openings by others that are undone within FIGHT: more of them are a fight.
 UNDONE, FIGHT = 10, timedelta(minutes=5)
@@ -116,11 +116,12 @@ class Conduct:
         sure = now + CLOCK
         if stored is None or rule is None:
             return frozenset({"P9: it cannot be read"})
-        resumed = stored.resume_at or START
+        resumed = stored.resume_at or self.world.began
         back, failed = self.back_at.get(name), self.failed_at.get(name)
         known = name not in self.forgot
         off = failed is not None and resumed < failed and sure < failed + BACK_OFF
         wrong = {
+            "its calendar": not open_at(rule.window.calendar, now),
             "P6: paused": rule.paused,
             "P6: it observes": rule.mode is Mode.OBSERVE,
             "P3: it is being deleted": stored.deleting,
@@ -344,6 +345,9 @@ class Conduct:
         since, said = status.contested_since, stored.resume_at
         if status.contested_by and not (since and said and said >= since):
             found.append(f"it is contested by {status.contested_by}")
+        calendar = stored.rule.window.calendar
+        if not open_at(calendar, now - CLOCK) and not open_at(calendar, now):
+            found.append("its calendar is closed")
         if now >= window.opened_at + stored.rule.window.max + CLOCK:
             found.append("window.max is over")
         for spec in window.queues:

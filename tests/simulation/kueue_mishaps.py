@@ -11,7 +11,7 @@ from idlewin.core.pool import StopPolicy
 from idlewin.sim.backlog import JobKind
 from idlewin.sim.objects import SimLocalQueue, SimQueue
 from idlewin.sim.ready import PodsReady
-from tests.simulation.scenery import RESUMABLE, START, seconds
+from tests.simulation.scenery import RESUMABLE, seconds
 
 if TYPE_CHECKING:
     from tests.simulation.scenario import Story
@@ -24,7 +24,7 @@ def until(story: Story, least: float, most: float, undo: Callable[[], object]) -
     from tests.simulation.scenario import HOURS
 
     due = story.world.clock.now() + seconds(story.random.uniform(least, most))
-    story.world.clock.at(min(due, START + timedelta(hours=HOURS)), undo)
+    story.world.clock.at(min(due, story.world.began + timedelta(hours=HOURS)), undo)
 
 
 def neighbour(story: Story) -> None:

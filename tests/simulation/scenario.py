@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from random import Random
 
+from idlewin.core.calendar import Calendar
 from idlewin.core.phase import Phase
 from idlewin.core.rule import Batch, Contract, OnReturn, QueueClass, Rule, WindowPolicy
 from idlewin.core.target import HttpProbe, OnOverdue, Probe, Ref, Serving
@@ -22,6 +23,7 @@ from idlewin.sim.world import Setup, World
 from tests.simulation.machine_mishaps import stuck_serving
 from tests.simulation.mishaps import AMBUSHES, EVENTS
 from tests.simulation.scenery import DEMAND, NAME, RESUMABLE, SHORT, START, a_rule, seconds
+from tests.simulation.zones import a_calendar
 
 #: Hours of a world's life before its faults stop, and how short its days are.
 HOURS, SCALE = 8, 0.1
@@ -33,6 +35,7 @@ class Cast:
     """What a seed has drawn."""
 
     setup: Setup
+    start: datetime
     rates: Rates
     events_per_hour: float
     ambush: float
@@ -58,16 +61,18 @@ def draw(seed: int) -> Cast:
         )
         for ref in refs
     }
+    start, calendar = _when(seed)
     demand = {
         ref: day_rhythm(
-            Random(f"{seed} {ref.name}"), START, int(HOURS / 24 / SCALE) + 2, scale=SCALE
+            Random(f"{seed} {ref.name}"), start, int(HOURS / 24 / SCALE) + 2, scale=SCALE
         )
         for ref in refs
     }
     calm = random.random() < 0.15
+    rule = _rule(random, refs, count)
     setup = Setup(
         name=NAME,
-        rule=_rule(random, refs, count),
+        rule=replace(rule, window=replace(rule.window, calendar=calendar)),
         demand=demand,
         servers=servers,
         jobs=_jobs(random),
@@ -75,10 +80,17 @@ def draw(seed: int) -> Cast:
     )
     return Cast(
         setup=setup,
+        start=start,
         rates=CALM if calm else _rates(random),
         events_per_hour=0 if calm else random.choice((0.5, 2, 5)),
         ambush=0 if calm else random.choice((0.4, 0.7, 0.95)),
     )
+
+
+def _when(seed: int) -> tuple[datetime, Calendar]:
+    """When a story begins, and in which hours it may lend: in some, over a clock change."""
+    random = Random(f"{seed} when")
+    return a_calendar(random) if random.random() < 0.2 else (START, Calendar())
 
 
 def _rule(random: Random, refs: list[Ref], count: int) -> Rule:

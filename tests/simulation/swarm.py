@@ -30,7 +30,6 @@ from tests.simulation.conduct import Conduct
 from tests.simulation.coverage import Cause, cause_of, missing_faults, missing_rows, table
 from tests.simulation.guess import Guess
 from tests.simulation.scenario import HOURS, Cast, Story, draw
-from tests.simulation.scenery import START
 
 #: After faults stop, everything is back within the longest bound, drainTimeout, a start-up, and
 #: the retries of the slowest parts.
@@ -95,7 +94,7 @@ def controller(world: World, lease: SimLease) -> Controller:
 def play(seed: int) -> Result:
     """One world from its seed to the end."""
     cast, result = draw(seed), Result(seed)
-    world = World(seed=seed, start=START, setups=[cast.setup], controller=controller)
+    world = World(seed=seed, start=cast.start, setups=[cast.setup], controller=controller)
     trouble = Trouble(world, Random(f"{seed} trouble"), cast.rates)
     world.cluster.interference = trouble
     checks = Checks(world)
@@ -104,7 +103,7 @@ def play(seed: int) -> Result:
     story = Story(world, cast, trouble)
     world.on_cycle.append(lambda _, decision: _count_cause(result, decision))
     try:
-        world.run(START + timedelta(hours=HOURS))
+        world.run(cast.start + timedelta(hours=HOURS))
         story.end()
         _everybody_is_back(world, cast, checks)
         conduct.came_back(cast.setup.name)
