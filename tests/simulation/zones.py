@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from random import Random
 from zoneinfo import ZoneInfo
 
-from idlewin.core.calendar import Calendar
+from idlewin.core.calendar import DAYS, Calendar
 
 #: Where clocks change, and when: by an hour or half of one, at night, in spring and in autumn.
 CHANGES = tuple(
@@ -53,17 +53,28 @@ def a_calendar(random: Random) -> tuple[datetime, Calendar]:
 
 
 def open_at(calendar: Calendar, now: datetime) -> bool:
-    """Whether a person who looks at a clock there calls it open; spans have no days of the week."""
+    """Whether a person who looks at a clock there calls it open."""
     local = now.astimezone(ZoneInfo(calendar.time_zone))
-    minute = local.hour * 60 + local.minute
-    allowed = not calendar.allow or any(_in(span, minute) for span in calendar.allow)
-    return allowed and not any(_in(span, minute) for span in calendar.deny)
+    allowed = not calendar.allow or any(_in(span, local) for span in calendar.allow)
+    return allowed and not any(_in(span, local) for span in calendar.deny)
 
 
 def _span(start: int, end: int) -> str:
     return "-".join(f"{at % DAY // 60:02}:{at % 60:02}" for at in (start, end))
 
 
-def _in(span: str, minute: int) -> bool:
-    start, end = (int(at[:2]) * 60 + int(at[3:]) for at in span.split("-"))
-    return start <= minute < end if start < end else not end <= minute < start
+def _in(span: str, local: datetime) -> bool:
+    days, _, hours = span.rpartition(" ") if ":" in span else (span, "", "00:00-24:00")
+    start, end = (int(at[:2]) * 60 + int(at[3:]) for at in hours.split("-"))
+    minute, today = local.hour * 60 + local.minute, local.weekday()
+    if start < end:
+        return start <= minute < end and _on(days, today)
+    return (minute >= start and _on(days, today)) or (minute < end and _on(days, today - 1))
+
+
+def _on(days: str, day: int) -> bool:
+    """Whether a day is meant: ``Mon-Fri``, ``Mon``, or nothing for all."""
+    if not days:
+        return True
+    first, last = (DAYS.index(name) for name in (days[:3], days[-3:]))
+    return (day - first) % 7 <= (last - first) % 7
