@@ -116,6 +116,8 @@ def _queues(s: Situation, wanted: Gate) -> Iterator[Action]:
         case Gate.SEALED:
             for entry, queue in sealing.present(s):
                 yield from _seal(s, entry, queue)
+            if s.status.phase == Phase.RESTORING and sealing.shown(s):
+                yield from _wake_owed(s)
 
 
 def _stop(s: Situation, queue: Queue, policy: StopPolicy) -> SetStopPolicy:

@@ -531,7 +531,13 @@ def test_work_that_was_put_to_sleep_wakes_in_the_next_window():
     world = a_life(jobs=(a_job(runtime=(minutes(60), minutes(60)), depth=1), lacking))
     world.run(START + minutes(60))
     world.users_come(world.setups[0], minutes(30))
-    world.run(START + minutes(100))
+    # Its webhooks refuse to wake anything at the return.
+    world.kueue.on_evict.append(lambda _work, _cause: world.clock.after(3, world.kueue.go_down))
+    world.run(START + minutes(80))
+    asleep = [work for work in world.objects.works.values() if not work.active]
+    world.kueue.on_evict.clear()
+    world.kueue.come_back()
+    assert asleep
 
     world.run(START + minutes(300))
 
