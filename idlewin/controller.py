@@ -85,8 +85,8 @@ class Controller:
             situation, decision = self._second_look(situation, decision)
         decision, outcomes = self._act(situation, decision)
         self._ports.journal.append(decision, outcomes)
-        alarmed = _wrote(outcomes) and alarming(decision.status) - alarming(situation.status)
-        if (decision.changes_phase or alarmed) and not _undone(outcomes, Remember):
+        alarmed = alarming(decision.status) - alarming(situation.status)
+        if (decision.changes_phase or alarmed) and _on_record(outcomes):
             self._cluster.announce(decision)
         return replace(decision, revisit_at=self._revisit(situation, decision, outcomes))
 
@@ -222,8 +222,10 @@ def _looks_again(decision: Decision) -> bool:
     return any(gives(action) or isinstance(action, ScaleBack) for action in decision.actions)
 
 
-def _wrote(outcomes: tuple[Outcome, ...]) -> bool:
-    return any(isinstance(outcome.action, Remember) for outcome in outcomes)
+def _on_record(outcomes: tuple[Outcome, ...]) -> bool:
+    """Whether the status was written: not so where the lease was lost just before, either."""
+    wrote = any(isinstance(outcome.action, Remember) for outcome in outcomes)
+    return wrote and not _undone(outcomes, Remember)
 
 
 def _undone(outcomes: tuple[Outcome, ...] | list[Outcome], kind: type) -> bool:

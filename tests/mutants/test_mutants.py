@@ -38,6 +38,10 @@ def test_no_mutant_rests_on_a_unit_test():
     assert {test.split("/")[1] for test in tests} <= {"simulation", "property"}
 
 
+def test_no_mutant_edits_the_simulated_cluster_whose_writes_no_user_runs():
+    assert not [one.name for one in MUTANTS if one.file.startswith("idlewin/sim/")]
+
+
 def test_a_new_record_of_who_catches_changes_that_line_only():
     entry = '[[mutant]]\nname = "{}"\ncaught_by = ["seed 1"]\n'
     text = entry.format("a") + entry.format("b")
