@@ -93,7 +93,7 @@ class Reflector:
         self._timing = timing or Timing()
         self._version = ""
         self._lost_since: float | None = None
-        self._failures, self._expired = 0, False
+        self._failures, self._answered = 0, False
         self._watching: Events | None = None
         self._stopping, self._again = Event(), Event()
         self._thread = Thread(target=self._run, name=f"reflector {path}", daemon=True)
@@ -142,11 +142,11 @@ class Reflector:
                 # No failure yet: a quiet path looks the same. A dead one fails to be reached.
                 self.counts.silences += 1
             except ApiError as error:
-                expired, self._expired = self._expired, error.status == 410
+                answered, self._answered = self._answered, error.status > 0
                 if error.status in (404, 410):
                     self._version = ""
-                if self._expired and not expired:
-                    # A server that says so is there again: what failed before is over.
+                if self._answered and not answered:
+                    # A server that says no is there again: what failed before is over.
                     self._failures = 0
                 self._failed(str(error))
             except Exception as error:

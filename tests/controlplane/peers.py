@@ -101,15 +101,18 @@ class Story:
     def furnish(self, *pools: str) -> None:
         """All that a pool needs but its rule, with work that waits."""
         scenes = [self.scenes[pool] for pool in pools]
-        for scene in scenes:
-            self.plane.add_namespace(scene.name)
-            scene.make_queues()
-            for target in scene.targets:
-                scene.make_target(target)
-            scene.make_job(f"{scene.name}-work")
+        with ThreadPoolExecutor(4) as people:
+            list(people.map(self._make, scenes))
         for scene in scenes:
             for target in scene.targets:
                 scene.wait_ready(target)
+
+    def _make(self, scene: Scene) -> None:
+        self.plane.add_namespace(scene.name)
+        scene.make_queues()
+        for target in scene.targets:
+            scene.make_target(target)
+        scene.make_job(f"{scene.name}-work")
 
     def open(self, *pools: str, **window: Any) -> None:
         """Make the rules, and wait until all of the pools are lent."""
@@ -223,13 +226,14 @@ class Story:
         process.start()
         process.wait_ready()
         self.lent(pool)
-        self.ends(pool)
+        self.ends(pool, after=SECOND)
         self.back(pool)
 
     def dead(self, pool: str) -> None:
         """In the middle of the window; it is back only when the end is past."""
-        end, process = self.ends(pool), self.running.process
+        process = self.running.process
         process.kill()
+        end = self.ends(pool, after=2 * SECOND)
         _sleep_until(end + self.size.late)
         assert self.down(pool), "somebody else brought it back"
         process.start()
@@ -319,7 +323,7 @@ class Story:
         self.facts[up]["after"] = (datetime.now(UTC) - began) / SECOND
         for pool in (down, up):
             self.facts[pool]["same process"] = self.running.process.pid == pid
-        self.ends(down)
+        self.ends(down, after=SECOND)
         self.back(down)
 
     # -- C9: the scale-down takes longer than the window

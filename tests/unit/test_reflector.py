@@ -145,6 +145,19 @@ def test_410_after_failures_lists_again_without_their_wait(run, caplog):
     assert waits[-2:] == ["0.5 s", "0.0 s"]
 
 
+def test_a_server_that_is_back_and_not_yet_ready_is_asked_again_soon(run, caplog):
+    # After an outage a watch is told 429 (storage is initializing), or 503 and 403 before that.
+    slow = Timing(first_retry=timedelta(milliseconds=1), longest_retry=timedelta(minutes=1))
+    away = [[ApiError(0, "refused")]] * 10
+    caplog.set_level("INFO")
+    source = Scripted([([], "5")], *away, [ApiError(429, "storage is initializing")])
+    run(source, slow)
+
+    assert source.waiting.wait(PATIENCE_S)
+    waits = [line.rpartition("at most ")[2] for line in caplog.messages]
+    assert waits[-2:] == ["0.5 s", "0.0 s"]
+
+
 def test_410_again_and_again_is_asked_less_and_less(run):
     source = Scripted([([], "5")], *[[expired()]] * 30)
     run(source, Timing(first_retry=timedelta(milliseconds=10)))

@@ -77,13 +77,10 @@ class Processes:
                 process.kill()
         return process.wait()
 
-    def end(self, last: Iterable[str] = ()) -> None:
-        """End every part; those named last one after another when the others are gone."""
-        last = list(last)
+    def end(self, sig: signal.Signals = signal.SIGTERM) -> None:
+        """End every part, all at the same time."""
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
-            list(pool.map(self.kill, [part for part in self._running if part not in last]))
-        for part in last:
-            self.kill(part)
+            list(pool.map(lambda part: self.kill(part, sig), list(self._running)))
 
     def running(self, part: str) -> bool:
         process = self._running.get(part)
