@@ -17,7 +17,7 @@ from time import monotonic
 from typing import Any, Protocol
 
 from idlewin.adapters.api import ApiError, SilenceError
-from idlewin.adapters.store import Store, key_of, version_of
+from idlewin.adapters.store import Store
 
 Json = dict[str, Any]
 log = logging.getLogger(__name__)
@@ -206,7 +206,7 @@ class Reflector:
             status = int(shown.get("code") or 0)
             raise ApiError(status, f"{self.path}: the watch ended: {shown.get('message', shown)}")
         if kind == "DELETED":
-            self._store.remove(key_of(shown), version_of(shown))
+            self._store.deleted(shown)
         elif kind != "BOOKMARK":
             self._store.upsert(shown)
         self._version = shown["metadata"]["resourceVersion"]

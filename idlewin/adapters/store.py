@@ -90,10 +90,19 @@ class Store:
                 return
             self._put(key, old, None)
             if deleted:
-                self._deleted[old["metadata"]["uid"]] = None
-                if len(self._deleted) > _GRAVES:
-                    self._deleted.popitem(last=False)
+                self._bury(old)
         self._tell(old, None)
+
+    def deleted(self, gone: Json) -> None:
+        """Drop an object that was deleted; one that is not here either is not to come back."""
+        with self._lock:
+            self._bury(gone)
+        self.remove(key_of(gone), version_of(gone))
+
+    def _bury(self, gone: Json) -> None:
+        self._deleted[gone["metadata"]["uid"]] = None
+        if len(self._deleted) > _GRAVES:
+            self._deleted.popitem(last=False)
 
     def replace(
         self, pages: Iterable[tuple[list[Json], str]], among: Iterable[Json] | None = None

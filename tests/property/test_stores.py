@@ -64,7 +64,7 @@ def test_what_is_stored_never_goes_back_whatever_answer_comes_late(kinds, late):
             if when == position and of <= position:
                 answer(store, at(events, of), of, how)
         if kind == "DELETED":
-            store.remove(("", "x"), position)
+            store.deleted(deepcopy(raw))
         else:
             store.upsert(deepcopy(raw))
         for when, of, how in late:
