@@ -429,8 +429,7 @@ def test_work_that_has_its_time_yet_is_not_ended():
 # -- who may not act
 
 
-@each({"paused": AGAINST["paused"], "observes": AGAINST["observes"], "contested": AGAINST["contested"],
-       "not ours": NOT_ADOPTED})  # fmt: skip
+@each({name: AGAINST[name] for name in ("paused", "observes", "contested", "not ours")})
 def test_who_may_not_act_corrects_nothing(fact):
     opened = queue(stop_policy=StopPolicy.NONE, stop_writer="kubectl", stopped_since=None)
     assert [a for a in decide(opened(a_situation())).actions if isinstance(a, SetStopPolicy)]
