@@ -187,12 +187,12 @@ def _seal(s: Situation, entry: WindowQueue, queue: Queue) -> Iterator[Action]:
     assert s.window is not None  # noqa: S101 - asked while giving back
     policy = sealing.sealing_policy(entry, queue, s.window)
     fenced = queue.epoch is not None and queue.epoch >= s.window.give_back_epoch
-    if queue.stop_policy is not policy and not whose.closed_by_other(s, queue):
+    below = sealing.only_below(s, queue)
+    if queue.stop_policy is not policy and not below and not whose.closed_by_other(s, queue):
         yield _stop(s, queue, policy)
     elif not fenced:
         yield _fence(s, queue)
-    contested = bool(s.status.contested_by) and whose.opened_by_other(queue)
-    if refused(s, queue) or sealing.unseen(s, queue) or contested:
+    if refused(s, queue) or sealing.unseen(s, queue) or below or whose.contested(s, queue):
         yield from _local_rung(s, queue, policy)
     elif policy is StopPolicy.HOLD_AND_DRAIN:
         # A drain of the ClusterQueue passes by jobs whose LocalQueue is on Hold.

@@ -93,6 +93,14 @@ def sealed_by_local_queues(s: Situation, queue: Queue) -> datetime | None:
     return max((ours.get(local.uid, s.since) for local in queue.local_queues), default=None)
 
 
+def only_below(s: Situation, queue: Queue) -> bool:
+    """Whether somebody opened a queue all of whose LocalQueues are closed.
+
+    It lets nothing in: while giving back its opener is not fought with.
+    """
+    return whose.opened_by_other(queue) and sealed_by_local_queues(s, queue) is not None
+
+
 def settled_at(s: Situation, queue: Queue) -> datetime | None:
     """When the seal of a queue has settled, by either way; None while it is not sealed."""
     since = [at for at in (sealed_since(queue), sealed_by_local_queues(s, queue)) if at]

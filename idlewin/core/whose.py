@@ -53,6 +53,11 @@ def opened_by_other(queue: Queue) -> bool:
     return queue.stop_policy is StopPolicy.NONE is not queue.left
 
 
+def contested(s: Situation, queue: Queue) -> bool:
+    """Whether it is open by somebody who keeps opening what is ours."""
+    return bool(s.status.contested_by) and opened_by_other(queue)
+
+
 def left_open(s: Situation) -> list[Queue]:
     """The queues of ours that are open by our own hand."""
     return [

@@ -64,6 +64,7 @@ class Before:
     policy: StopPolicy = StopPolicy.HOLD
     writer: str = MANAGER
     left: StopPolicy | None = None
+    epoch: int = 0
     status: Status = field(default_factory=Status)
 
 
@@ -137,6 +138,7 @@ class Checks:
                         writer=queue.writer,
                         wrote_at=queue.wrote_at,
                         left=queue.left,
+                        epoch=queue.epoch or 0,
                     )
             case Remember(rule=name):
                 self.before = Before(status=self._status(name))
@@ -228,8 +230,11 @@ class Checks:
         pool = self.objects.queues[action.queue].pool
         seen = self.seen(pool).serving & self._truth(pool).serving
         self._must(not seen, "P2", f"{action.queue} opened beside serving pods {sorted(seen)}")
-        phase = self._status(pool).phase
-        self._must(phase == Phase.HARVESTING, "P2", f"{action.queue} opened in {phase}")
+        phase, window = self._status(pool).phase, self._status(pool).window
+        # A leader that was frozen may be quicker than the fence of who has just begun to give back.
+        fenced = window is None or self.before.epoch >= window.give_back_epoch
+        early = self.stale() and phase == Phase.RECLAIMING and not fenced
+        self._must(phase == Phase.HARVESTING or early, "P2", f"{action.queue} opened in {phase}")
         stored = self.objects.rules.get(pool)
         resumed = stored.resume_at if stored else None
         closed, left = self.before.wrote_at, self.before.left
@@ -373,10 +378,15 @@ class Checks:
             queue = self.objects.queues.get(entry.spec.cluster_queue)
             if queue and queue.uid == entry.uid and not queue.terminating:
                 self._must(
-                    queue.stop_policy is not StopPolicy.NONE,
+                    queue.stop_policy is not StopPolicy.NONE or self.shut_below(queue.name),
                     "P2",
                     f"{queue.name} stays open beside a serving pod",
                 )
+
+    def shut_below(self, queue: str) -> bool:
+        """Whether all LocalQueues of a queue are closed: nothing comes in, whatever it is at."""
+        below = self.objects.local_queues_of(queue)
+        return bool(below) and all(one.stop_policy is not StopPolicy.NONE for one in below)
 
     # -- at the end
 
@@ -397,14 +407,14 @@ class Checks:
             ready = sum(pod.ready for pod in self.objects.pods_of(target))
             wanted = target.owner_wants
             self._must(
-                target.replicas == wanted and (ready >= wanted or self._taken_by_others(name)),
+                target.replicas == wanted and (ready >= wanted or self._open_by_others(name)),
                 "P3",
                 f"{target.ref} has {target.replicas}, {ready} ready; its owner wants {wanted}",
             )
             self._must(target.record is None, "P3", f"{target.ref} still carries our record")
 
-    def _taken_by_others(self, name: str) -> bool:
-        """Whether batch has the cards by a person's will, where idlewin was told to keep out."""
+    def _open_by_others(self, name: str) -> bool:
+        """Whether a queue is open by another's will, where idlewin was told to keep out."""
         stored = self.objects.rules.get(name)
         spec = stored.rule if stored else None
         out = spec is None or spec.paused or spec.mode is Mode.OBSERVE

@@ -4,7 +4,7 @@ its pace, its fights, and what it has to give up. Nothing here knows of a fault'
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -66,7 +66,8 @@ class Conduct:
         self.foreign = self.person = False
         """Whether somebody else had opened, or closed, the queue that is written."""
         self.undone: dict[str, deque[datetime]] = {}
-        self.raised: Counter[str] = Counter()
+        self.raised: dict[str, list[datetime]] = {}
+        """When windows in a row ended because serving was raised."""
         self.back_at: dict[str, datetime] = {}
         """When a rule's last window was over."""
         self.failed_at: dict[str, datetime] = {}
@@ -116,7 +117,7 @@ class Conduct:
         sure = now + CLOCK
         if stored is None or rule is None:
             return frozenset({"P9: it cannot be read"})
-        resumed = stored.resume_at or self.world.began
+        resumed = self._resumed(name)
         back, failed = self.back_at.get(name), self.failed_at.get(name)
         known = name not in self.forgot
         off = failed is not None and resumed < failed and sure < failed + BACK_OFF
@@ -194,22 +195,23 @@ class Conduct:
         back = self._status(action.rule).phase in GIVING_BACK
         if self.foreign and action.policy is not StopPolicy.NONE and not back:
             undone = self.undone.setdefault(queue.uid, deque(maxlen=UNDONE))
-            fights = len(undone) == UNDONE and now - undone[0] < FIGHT
+            since = max(now - FIGHT, self._resumed(action.rule))
+            fights = len(undone) == UNDONE and undone[0] > since
             self._must(not fights, "P6", f"{queue.name} closed again and again: a fight")
             undone.append(now)
 
     def _restored(self, action: ScaleBack) -> None:
         target = self.objects.deployments[action.target]
         window = self._status(target.pool).window
-        refused = self.checks.injected != self.checks.faults()
+        # A dead Kueue refuses the closing, and lets nothing in.
+        refused = self.checks.injected != self.checks.faults() or not self.world.kueue.up
         if self.checks.stale() or window is None or self.checks.lagging or refused:
             return
         for entry in window.queues:
             queue = self.objects.queues.get(entry.spec.cluster_queue)
             if queue is None or queue.uid != entry.uid or queue.terminating:
                 continue
-            locals_ = self.objects.local_queues_of(queue.name)
-            shut = locals_ and all(one.stop_policy is not StopPolicy.NONE for one in locals_)
+            shut = self.checks.shut_below(queue.name)
             open_ = queue.stop_policy is StopPolicy.NONE is queue.left
             self._must(not open_ or shut, "P2", f"{target.ref} raised beside open {queue.name}")
 
@@ -241,7 +243,7 @@ class Conduct:
         name, now = action.rule, self.world.clock.now()
         if self.was.contested_by and not action.status.contested_by:
             # A person said resume: what was a fight before is over.
-            self.raised[name] = 0
+            self.raised.pop(name, None)
         if before == after:
             return
         # A slow write counts from when it was decided.
@@ -256,7 +258,7 @@ class Conduct:
             self.failed_at[name] = now
         if before in LENT and after == Phase.RECLAIMING:
             raised = action.status.reason == Reason.SERVING_RAISED
-            self.raised[name] = self.raised[name] + 1 if raised else 0
+            self.raised[name] = [*self.raised.get(name, ()), now] if raised else []
         window = action.status.window
         if (before, after) == (Phase.YIELDING, Phase.HARVESTING):
             held = self.seen(name).held & self._seen(name).held
@@ -282,7 +284,8 @@ class Conduct:
             if w.cluster_queue in names and not w.finished and (w.active or w.uid in asleep)
         ]
         stale, lagging = self.checks.stale(), self.checks.lagging
-        fights = name not in self.forgot and self.raised[name] >= RAISED
+        raised = [at for at in self.raised.get(name, ()) if at > self._resumed(name)]
+        fights = name not in self.forgot and len(raised) >= RAISED
         wrong = {
             **dict.fromkeys(seen.against & now.against, True),
             "P6: it is contested": bool(status.contested_by),
@@ -295,6 +298,11 @@ class Conduct:
         }
         for what, holds in wrong.items():
             self._must(not holds, what.split(": ")[0], f"a window opened: {what}")
+
+    def _resumed(self, name: str) -> datetime:
+        """When a person last said resume: what is done since is for that person."""
+        stored = self.objects.rules.get(name)
+        return (stored.resume_at if stored else None) or self.world.began
 
     def _users_within(self, rule: Rule, length: timedelta) -> bool:
         now, demand = self.world.clock.now(), self.world.metrics.demand
@@ -376,6 +384,9 @@ class Conduct:
         """What was closed on the way is open again."""
         stored = self.objects.rules.get(name)
         if stored is None or name in self.forgot:
+            return
+        # What another holds open is kept shut below it, until a person says resume.
+        if self.checks._open_by_others(name):
             return
         owed = self._status(name).owed.local_queues
         self._must(not owed, "P1", f"still owes {[one.name for one in owed]}")

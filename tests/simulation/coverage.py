@@ -13,36 +13,72 @@ from idlewin.sim.kinds import FaultKind
 LEAST = 20
 #: Faults that no story has yet, each with the reason.
 OPEN: dict[FaultKind, str] = {}
-#: The distinct causes behind one reason, by how the check's observed text begins.
-CAUSES = {
-    Reason.RULE_CHANGED: {
-        "the rule is being deleted": "deleted",
-        "the rule cannot be read": "unreadable",
-        "mode is": "mode",
-        "cards": "cards",
-        "serving": "serving",
-        "batch.queues": "queues",
-        "batch.onReturn": "onReturn",
-        "ClusterQueue": "a queue is gone or not ours",
+#: The ways in which a reason comes about, where there are several: by what its checks tell, the
+#: first that is told. What none of these tells is reported, so a new one cannot be left out.
+CAUSES: dict[Reason, dict[str, str]] = {
+    Reason.RECORD_FOUND: {
+        "our record on: Deployment": "on a target",
+        "our record on: b580-": "on a queue",
     },
-    Reason.RECORD_FOUND: {"Deployment": "on a target", "b580-": "on a queue"},
+    Reason.RULE_CHANGED: {
+        "changed: the rule is being deleted": "deleted",
+        "changed: the rule cannot be read": "unreadable",
+        "changed: mode is": "mode",
+        "changed: cards": "cards",
+        "changed: serving": "serving",
+        "changed: batch.queues": "queues",
+        "changed: batch.onReturn": "onReturn",
+        "changed: ClusterQueue": "a queue is gone or not ours",
+    },
+    Reason.TARGET_CHANGED: {
+        "is gone, or another of its name": "gone, or another",
+        "replicas by": "scaled before us",
+        "was written, last by": "written before us",
+        "has another pod template": "deployed",
+    },
+    Reason.SERVING_RAISED: {"raised: Deployment": "a target", "raised: pod": "a pod"},
+    Reason.WAKE_CLAIMED: {
+        "claim until: idlewin.dev": "cannot be read",
+        "claim until: 2": "in force",
+    },
+    Reason.RECLAIM_REACHED: {"calendar: closed": "calendar", "reclaim at: 2": "forecast"},
 }
+#: Causes that a phase cannot have.
+NEVER = {
+    (Phase.YIELDING, "a pod"): "serving's pods are still leaving: they say nothing yet",
+}
+OTHER = "of a cause that coverage.py does not know"
 Cause = tuple[Row, str]
 
 
 def cause_of(decision: Decision) -> Cause | None:
     """Which cause of its row a decision names; None: the row has only one."""
-    reason = decision.reason
-    told = " ".join(check.observed for check in decision.checks if check.passed)
-    for begins, cause in CAUSES.get(reason, {}).items():
-        if begins in told:
-            return Row(decision.before, decision.after, reason), cause
-    return None
+    causes = CAUSES.get(decision.reason)
+    if causes is None:
+        return None
+    told = "; ".join(f"{check.name}: {check.observed}" for check in decision.checks if check.passed)
+    named = next((cause for text, cause in causes.items() if text in told), OTHER)
+    return Row(decision.before, decision.after, decision.reason), named
 
 
 def all_causes() -> list[Cause]:
     """Every cause of every row that has more than one."""
-    return [(row, cause) for row in TRANSITIONS for cause in CAUSES.get(row.reason, {}).values()]
+    return [
+        (row, cause)
+        for row in TRANSITIONS
+        for cause in CAUSES.get(row.reason, {}).values()
+        if (row.source, cause) not in NEVER
+    ]
+
+
+def missing_causes(causes: Counter[Cause]) -> list[str]:
+    """Causes that fired too seldom, and such as are on no list."""
+    seldom = [cause for cause in all_causes() if causes[cause] < LEAST]
+    unknown = [cause for cause in causes if cause not in all_causes()]
+    return [
+        f"{row.source} -> {row.target} for {row.reason}, {cause}: {causes[row, cause]} times"
+        for row, cause in (*seldom, *unknown)
+    ]
 
 
 def missing_rows(rows: Counter[Row]) -> list[str]:

@@ -162,16 +162,16 @@ EVENTS = (
     *(kueue_down, blind, lag, drop_watch, relist, half_open, starve, other_version),
     *(crash, card_gone, node_dies, stuck_pod, refuse, step_clock, clocks_apart),
 )
-_LASTING = (
+LASTING = (
     *(lag, drop_watch, relist, relist, half_open, starve, other_version, crash),
     *(step_clock, step_clock, clocks_apart),
 )
 #: Each of these is a reason to give back, or a way to lose what giving back needs.
-_BACK = (*(card_gone, blind) * 3, blind, blind, blind, kueue_down, *_LASTING)
+_BACK = (*(card_gone, blind) * 3, blind, blind, blind, kueue_down, *LASTING)
 AMBUSHES = {
-    Phase.SERVING: _LASTING,
+    Phase.SERVING: LASTING,
     Phase.YIELDING: (*_BACK, stuck_serving, stuck_serving, stuck_serving, refuse),
     Phase.HARVESTING: (*_BACK, node_dies, refuse, refuse, refuse, *(card_gone, other_version) * 3),
-    Phase.RECLAIMING: (*(stuck_batch,) * 3, kueue_down, node_dies, refuse, *_LASTING, blind),
-    Phase.RESTORING: (kueue_down, *_LASTING, blind, mute_serving),
+    Phase.RECLAIMING: (*(stuck_batch,) * 3, kueue_down, node_dies, refuse, *LASTING, blind),
+    Phase.RESTORING: (kueue_down, *LASTING, blind, mute_serving),
 }

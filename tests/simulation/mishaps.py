@@ -10,12 +10,18 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from idlewin.core.phase import Phase
-from tests.simulation import kueue_mishaps, machine_mishaps, people_mishaps, writer_mishaps
+from tests.simulation import (
+    kueue_mishaps,
+    machine_mishaps,
+    people_mishaps,
+    themes,
+    writer_mishaps,
+)
 
 if TYPE_CHECKING:
     from tests.simulation.scenario import Story
 
-FILES = (people_mishaps, machine_mishaps, kueue_mishaps, writer_mishaps)
+FILES = (people_mishaps, machine_mishaps, kueue_mishaps, writer_mishaps, themes)
 
 EVENTS: tuple[Callable[[Story], None], ...] = tuple(
     mishap for file in FILES for mishap in file.EVENTS

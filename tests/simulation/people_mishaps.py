@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from idlewin.core.decision import FenceQueue, ScaleBack, SetStopPolicy, StopLocalQueue
 from idlewin.core.phase import Phase
 from idlewin.core.pool import StopPolicy
-from idlewin.core.rule import Mode, OnReturn
+from idlewin.core.rule import Mode
 from idlewin.core.status import WindowQueue
 from idlewin.core.target import Ref
 from idlewin.sim.furnish import Server, add_rule
@@ -45,30 +45,6 @@ def break_rule(story: Story) -> None:
         rule = stored.rule
         story.people.edit(story.name, None, "window.min: 'soon' is not a duration; write 30m")
         story.later(5, 600, lambda: story.people.edit(story.name, rule))
-
-
-def edit_batch(story: Story) -> None:
-    stored = story.world.objects.rules.get(story.name)
-    if stored is not None and stored.rule is not None:
-        batch = replace(stored.rule.batch, queues=stored.rule.batch.queues[::-1])
-        story.people.edit(story.name, replace(stored.rule, batch=batch))
-
-
-def edit_rule(story: Story) -> None:
-    """Cards, serving or onReturn are written otherwise, and put right later."""
-    stored = story.world.objects.rules.get(story.name)
-    if stored is None or stored.rule is None:
-        return
-    rule = stored.rule
-    others = [o for o in OnReturn if o is not rule.batch.on_return]
-    changed = [
-        replace(rule, cards=replace(rule.cards, count=rule.cards.count + 1)),
-        replace(rule, batch=replace(rule.batch, on_return=others[0])),
-    ]
-    if len(rule.serving) > 1:
-        changed += [replace(rule, serving=rule.serving[::-1])] * 2
-    story.people.edit(story.name, story.random.choice(changed))
-    story.later(5, 300, lambda: story.people.edit(story.name, rule))
 
 
 def edit_window(story: Story) -> None:
@@ -247,8 +223,6 @@ EVENTS = (
         pause,
         observe,
         break_rule,
-        edit_batch,
-        edit_rule,
         edit_window,
         delete_rule,
     ),
@@ -260,7 +234,7 @@ EVENTS = (
 _BACK = (
     *(users_come, claim, pause, raise_serving, delete_target) * 3,
     *(claim, claim, rival_opens, rival_opens, rival_opens),
-    *(observe, break_rule, edit_batch, edit_rule, edit_rule, delete_rule, recreate_target),
+    *(observe, break_rule, delete_rule, recreate_target),
     *(lose_status, lose_record, rival, unadopt),
 )
 AMBUSHES = {

@@ -12,7 +12,6 @@ from idlewin.core.phase import Phase
 from idlewin.core.rule import Batch, Contract, OnReturn, QueueClass, Rule, WindowPolicy
 from idlewin.core.target import HttpProbe, OnOverdue, Probe, Ref, Serving
 from idlewin.sim.backlog import JobKind
-from idlewin.sim.chronicle import Change
 from idlewin.sim.demand import day_rhythm
 from idlewin.sim.faults import Rates, Trouble
 from idlewin.sim.furnish import Server
@@ -20,13 +19,17 @@ from idlewin.sim.kinds import FaultKind
 from idlewin.sim.people import People
 from idlewin.sim.rivals import Rival
 from idlewin.sim.world import Setup, World
-from tests.simulation.machine_mishaps import stuck_serving
+from tests.simulation.machine_mishaps import LASTING, refuse, stuck_serving
 from tests.simulation.mishaps import AMBUSHES, EVENTS
+from tests.simulation.people_mishaps import resume
 from tests.simulation.scenery import DEMAND, NAME, RESUMABLE, SHORT, START, a_rule, seconds
+from tests.simulation.themes import THEMES, Theme
 from tests.simulation.zones import a_calendar
 
 #: Hours of a world's life before its faults stop, and how short its days are.
-HOURS, SCALE = 8, 0.1
+HOURS, SCALE = 11, 0.1
+#: How likely a window has a theme, and no other end lies in wait; how likely it has a fault, too.
+THEMED, HARDER = 0.9, 0.25
 CALM: Rates = {}
 
 
@@ -204,7 +207,9 @@ class Story:
         self.told: list[str] = []
         self.lost: set[str] = set()
         self.rivals: list[Rival] = []
-        self._known = 0
+        self._known = self._windows = 0
+        self._theme: Theme | None = None
+        """How the window that is open ends, if nothing else ends it."""
         self.when_entered: dict[Phase, Callable[[Story], None]] = {}
         """What waits for a phase to be entered."""
         world.on_cycle.append(lambda _name, _decision: self._ambushes())
@@ -244,18 +249,48 @@ class Story:
     def _ambushes(self) -> None:
         changes = self.world.chronicle.changes
         fresh, self._known = changes[self._known :], len(changes)
-        for change in fresh:
-            if not self.over and (waiting := self.when_entered.pop(change.after, None)):
+        for change in fresh if not self.over else ():
+            phase = change.after
+            if phase is Phase.YIELDING:
+                self._theme = self._next_theme()
+            elif self._theme and phase is Phase.SERVING:
+                # What one window came to must not keep the next one shut.
+                self.when_entered.setdefault(phase, resume)
+                self._theme = None
+            if waiting := self.when_entered.pop(phase, None):
                 self._do(waiting)
-            elif not self.over and self.random.random() < self.cast.ambush:
-                self._lie_in_wait(change)
+            elif self._theme and phase in (Phase.YIELDING, Phase.HARVESTING):
+                self._end(phase, self._theme)
+            elif self.random.random() < self.cast.ambush:
+                self._lie_in_wait(phase, self.random.choice(AMBUSHES[phase]))
 
-    def _lie_in_wait(self, change: Change) -> None:
-        what = self.random.choice(AMBUSHES[change.after])
-        if change.after is Phase.YIELDING and self.random.random() < 0.6:
+    def _next_theme(self) -> Theme | None:
+        """Each in its turn: by how many windows there were, and another first one in each world."""
+        if self.cast.ambush == 0 or self.random.random() >= THEMED:
+            return None
+        self._windows += 1
+        return THEMES[(self.world.seed * 11 + self._windows) % len(THEMES)]
+
+    def _end(self, phase: Phase, theme: Theme) -> None:
+        """A window with a theme: that, and perhaps something that makes it harder to see or do."""
+        if theme.phase is phase:
+            self._lie_in_wait(phase, theme.mishap, slow=1.0, most=5.0)
+        if self.random.random() < HARDER:
+            among = AMBUSHES[phase] if theme.phase is phase else (*LASTING, refuse)
+            self._lie_in_wait(phase, self.random.choice(among), slow=0.0)
+
+    def _lie_in_wait(
+        self,
+        phase: Phase,
+        what: Callable[[Story], None],
+        *,
+        slow: float = 0.6,
+        most: float = 15.0,
+    ) -> None:
+        if phase is Phase.YIELDING and self.random.random() < slow:
             # A handover that takes long, so that there is time for something to happen in it.
             self._do(stuck_serving)
-        delay = self.random.choice((0.0, 0.5, 3.0, 15.0)) * self.random.random()
+        delay = self.random.choice((0.0, 0.5, most / 5, most)) * self.random.random()
         self.world.clock.after(delay, lambda: None if self.over else self._do(what))
 
     def _do(self, what: Callable[[Story], None]) -> None:

@@ -27,7 +27,14 @@ from idlewin.sim.process import SimLease
 from idlewin.sim.world import SpinningError, World
 from tests.simulation.checks import Checks, Violation
 from tests.simulation.conduct import Conduct
-from tests.simulation.coverage import Cause, cause_of, missing_faults, missing_rows, table
+from tests.simulation.coverage import (
+    Cause,
+    cause_of,
+    missing_causes,
+    missing_faults,
+    missing_rows,
+    table,
+)
 from tests.simulation.guess import Guess
 from tests.simulation.scenario import HOURS, Cast, Story, draw
 
@@ -47,6 +54,8 @@ class Result:
     hits: Counter[tuple[FaultKind, str]] = field(default_factory=Counter)
     """How often each kind of fault was there in each phase."""
     causes: Counter[Cause] = field(default_factory=Counter)
+    changes: int = 0
+    """How many changes of phase were looked at for their cause."""
     writes: int = 0
     cycles: int = 0
     failure: str = ""
@@ -101,7 +110,7 @@ def play(seed: int) -> Result:
     conduct = Conduct(checks)
     checks.faults = lambda: trouble.injected
     story = Story(world, cast, trouble)
-    world.on_cycle.append(lambda _, decision: _count_cause(result, decision))
+    world.on_cycle.append(lambda _, decision: _count_cause(result, world, decision))
     try:
         world.run(cast.start + timedelta(hours=HOURS))
         story.end()
@@ -121,8 +130,14 @@ def play(seed: int) -> Result:
     return result
 
 
-def _count_cause(result: Result, decision: Decision | None) -> None:
-    if decision and decision.changes_phase and (cause := cause_of(decision)):
+def _count_cause(result: Result, world: World, decision: Decision | None) -> None:
+    """Count what a change of phase came of, once it is written."""
+    if decision is None:
+        return
+    fresh = world.chronicle.changes[result.changes :]
+    result.changes += len(fresh)
+    cause = cause_of(decision)
+    if cause and any(Row(one.before, one.after, one.reason) == cause[0] for one in fresh):
         result.causes[cause] += 1
 
 
@@ -190,10 +205,10 @@ def main() -> int:
     causes = Counter(result.failure.split(" at ")[0].split(":")[0] for result in failed)
     print(f"{len(failed)} failed:", dict(causes), "seeds", [result.seed for result in failed][:30])
     hits: Counter[tuple[FaultKind, str]] = sum((result.hits for result in results), Counter())
-    causes: Counter[Cause] = sum((result.causes for result in results), Counter())
-    print(table(hits, causes))
+    fired: Counter[Cause] = sum((result.causes for result in results), Counter())
+    print(table(hits, fired))
     whole = asked.seed is None
-    short = missing_rows(rows) + missing_faults(hits) if whole else []
+    short = missing_rows(rows) + missing_causes(fired) + missing_faults(hits) if whole else []
     for line in short:
         print(f"too seldom: {line}")
     return int(bool(failed or short))

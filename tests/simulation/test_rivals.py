@@ -19,7 +19,17 @@ from idlewin.sim.people import People
 from idlewin.sim.rivals import Autoscaler, GitOps, Keda, Operator, QueueReplacer, Rival
 from idlewin.sim.world import World
 from tests.simulation.checks import Checks
-from tests.simulation.scenery import NAME, REF, START, a_job, a_rule, a_setup, minutes, seconds
+from tests.simulation.scenery import (
+    NAME,
+    REF,
+    RESUMABLE,
+    START,
+    a_job,
+    a_rule,
+    a_setup,
+    minutes,
+    seconds,
+)
 from tests.simulation.swarm import controller
 
 #: Nobody comes in that time.
@@ -158,6 +168,26 @@ def test_a_queue_that_is_opened_and_pruned_each_time_is_contested():
     written = dict(count.done)
     world.run(START + LENGTH + minutes(60))
     assert count.done == written, "nothing is written any more"
+
+
+def test_who_opens_a_queue_again_and_again_while_it_is_given_back_is_not_fought_with():
+    world, count = a_night()
+    world.run(START + minutes(60))
+    for pod in world.objects.pods.values():
+        pod.stuck = True
+    People(world).pause(NAME, paused=True)
+    queue = world.objects.queues[RESUMABLE]
+    world.run(START + minutes(61))
+
+    for _ in range(60):
+        People(world).set_policy(RESUMABLE, StopPolicy.NONE)
+        world.run(world.clock.now() + seconds(2))
+        assert world.objects.rules[NAME].status.phase == Phase.RECLAIMING
+
+    assert queue.stop_policy is StopPolicy.NONE
+    assert count.done["HoldAndDrain"] < 20
+    (local,) = world.objects.local_queues_of(RESUMABLE)
+    assert local.stop_policy is StopPolicy.HOLD_AND_DRAIN, "nothing comes in all the same"
 
 
 def test_an_alarm_is_told_once_and_not_in_each_cycle():

@@ -8,7 +8,7 @@ import pytest
 
 from idlewin.core.phase import Row
 from idlewin.sim.kinds import FaultKind
-from tests.simulation.coverage import missing_faults, missing_rows
+from tests.simulation.coverage import Cause, missing_causes, missing_faults, missing_rows
 from tests.simulation.swarm import Result, report, run
 
 WORLDS = 240
@@ -30,6 +30,12 @@ def test_every_row_of_the_machine_fires_often(results: list[Result]):
     rows: Counter[Row] = sum((result.rows for result in results), Counter())
 
     assert not missing_rows(rows)
+
+
+def test_every_cause_of_a_row_fires_often(results: list[Result]):
+    causes: Counter[Cause] = sum((result.causes for result in results), Counter())
+
+    assert not missing_causes(causes)
 
 
 def test_every_kind_of_fault_hits_every_phase(results: list[Result]):
