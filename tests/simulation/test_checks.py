@@ -11,6 +11,7 @@ from idlewin.core.decision import (
     ScaleToZero,
     SetActive,
     SetStopPolicy,
+    StopLocalQueue,
 )
 from idlewin.core.phase import Phase
 from idlewin.core.pool import Role, StopPolicy
@@ -18,6 +19,7 @@ from idlewin.core.status import Remembered, Status, Window, WindowQueue
 from idlewin.sim.people import People
 from idlewin.sim.world import World
 from tests.simulation.checks import Checks, Violation
+from tests.simulation.conduct import Conduct
 from tests.simulation.scenery import (
     NAME,
     REF,
@@ -205,3 +207,56 @@ def test_a_pool_that_did_not_come_back_breaks_p3():
 
     with pytest.raises(Violation, match="P3"):
         checks.came_back(NAME)
+
+
+def test_opening_while_giving_back_breaks_p2_unless_by_a_leader_that_no_fence_could_stop_yet():
+    world = lent()
+    set_policy(world, SHORT, StopPolicy.HOLD)
+    remember(world, Phase.RECLAIMING)
+
+    with pytest.raises(Violation, match="P2"):
+        set_policy(world, SHORT, StopPolicy.NONE)
+
+
+def test_a_queue_that_stays_open_beside_serving_breaks_p2_unless_it_is_shut_below():
+    world, checks = watched()
+    remember(world, Phase.RECLAIMING)
+    people = People(world)
+    people.set_policy(SHORT, StopPolicy.NONE)
+    look(world)
+
+    with pytest.raises(Violation, match="P2"):
+        checks._kept_open(NAME)
+    for local in world.objects.local_queues_of(SHORT):
+        people.set_local_policy(local.namespace, local.name, StopPolicy.HOLD)
+    checks._kept_open(NAME)
+
+
+def close_again(world: World, times: int) -> None:
+    for _ in range(times):
+        People(world).set_policy(SHORT, StopPolicy.NONE)
+        set_policy(world, SHORT, StopPolicy.HOLD)
+
+
+def test_closing_what_another_opens_again_and_again_is_a_fight_unless_a_person_says_resume():
+    world, checks = watched()
+    Conduct(checks)
+    set_policy(world, SHORT, StopPolicy.HOLD)
+    close_again(world, 10)
+    run(world, 1)
+    People(world).resume(NAME)
+    run(world, 1)
+    close_again(world, 10)
+
+    with pytest.raises(Violation, match=r"P6.*a fight"):
+        close_again(world, 1)
+
+
+def test_what_a_stale_leader_closes_in_a_local_queue_is_owed_like_any_other():
+    world, checks = watched()
+    conduct = Conduct(checks)
+    local = look(world).queue(SHORT).local_queues[0]
+    world.cluster.apply(StopLocalQueue(local, SHORT, StopPolicy.HOLD, 1))
+
+    with pytest.raises(Violation, match=r"P1.*before us"):
+        conduct.came_back(NAME)
