@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from idlewin.core.lint import Fault
 from idlewin.core.reason import Reason
 from idlewin.core.rule import Mode
 from idlewin.core.sealing import entries
@@ -19,6 +20,8 @@ def change_since(s: Situation) -> str:
         return f"the rule cannot be read: {s.object.error}"
     if rule.mode is not Mode.ACT:
         return f"mode is {rule.mode}"
+    if taken := [refusal.text for refusal in s.refusals if refusal.fault is Fault.RULE_CONFLICT]:
+        return taken[0]
     if window is None:
         return ""
     if (rule.cards.resource, rule.cards.count, rule.cards.node_selector) != (

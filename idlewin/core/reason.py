@@ -115,7 +115,7 @@ class Reason(StrEnum):
     # giving back: YIELDING or HARVESTING to RECLAIMING
     RULE_CHANGED = (
         "RuleChanged",
-        "Cards, serving, batch or mode changed, or the rule is invalid or being deleted.",
+        "Cards, serving, batch or mode changed; the rule is invalid, deleted, or in conflict.",
     )
     TARGET_CHANGED = (
         "TargetChanged",

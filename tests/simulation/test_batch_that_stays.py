@@ -8,11 +8,25 @@ from datetime import timedelta
 from idlewin.core.condition import alarming
 from idlewin.core.phase import Phase
 from idlewin.core.reason import Reason
+from idlewin.core.window import Span
+from idlewin.sim.demand import Demand
 from idlewin.sim.furnish import Server
 from idlewin.sim.objects import Work
+from idlewin.sim.people import People
 from idlewin.sim.world import World
-from tests.simulation.scenery import NAME, REF, SHORT, START, a_job, a_rule, minutes, seconds
-from tests.simulation.test_lending import a_life, ended, entered, let_go, stick
+from tests.simulation.scenery import (
+    NAME,
+    REF,
+    SHORT,
+    START,
+    a_job,
+    a_rule,
+    a_setup,
+    minutes,
+    seconds,
+)
+from tests.simulation.swarm import controller
+from tests.simulation.test_lending import FAR, JOBS, a_life, ended, entered, let_go, stick
 
 
 def test_serving_that_opens_the_device_node_waits_for_batch_on_a_node_that_lost_its_labels():
@@ -95,3 +109,24 @@ def test_work_that_was_put_to_sleep_is_awake_when_serving_is_back():
     assert put_to_sleep == [True, True]
     assert all(work.active for work in world.objects.works.values())
     assert not world.objects.rules[NAME].status.owed.workloads
+
+
+def test_cards_that_an_older_rule_names_now_are_given_back_to_it():
+    ref = replace(REF, name="older")
+    setup = a_setup(demand={REF: Demand([Span(FAR, FAR + minutes(60))])}, jobs=JOBS)
+    serving = tuple(replace(one, name="older") for one in a_rule().serving)
+    queues = tuple(replace(q, cluster_queue=f"o-{q.cluster_queue}") for q in a_rule().batch.queues)
+    cards = replace(a_rule().cards, node_selector={"host": "older"})
+    rule = replace(
+        a_rule(), cards=cards, serving=serving, batch=replace(a_rule().batch, queues=queues)
+    )
+    older = a_setup(rule, name="a-older", demand={ref: Demand([])}, servers={ref: Server()})
+    world = World(seed=3, start=START, setups=[older, setup], controller=controller)
+    world.run(START + minutes(60))
+    assert ended(world) == []
+
+    People(world).edit("a-older", replace(rule, cards=a_rule().cards))
+    world.run(START + minutes(90))
+
+    assert ended(world) == [Reason.RULE_CHANGED]
+    assert "RuleConflict" in [one.reason for one in world.objects.rules[NAME].status.conditions]
