@@ -17,6 +17,7 @@ from idlewin.core.decision import (
     Decision,
     HoldRule,
     Outcome,
+    ReleaseRule,
     Remember,
     ScaleBack,
     Verdict,
@@ -151,7 +152,7 @@ class Controller:
             outcome = self._cluster.apply(_by_version(s, action))
             outcomes.append(outcome)
             failed = failed or outcome.verdict is not Verdict.DONE
-            if isinstance(action, HoldRule) and outcome.verdict is Verdict.DONE:
+            if isinstance(action, HoldRule | ReleaseRule) and outcome.verdict is Verdict.DONE:
                 s = _written(s, s.object.status, outcome)
             write = action if isinstance(action, Remember) else _to_note(s, outcome)
             if write is None:
