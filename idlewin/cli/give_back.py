@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from idlewin.core.decision import Decision
     from idlewin.core.pool import RuleObject
 
+log = logging.getLogger(__name__)
 #: With nothing to wake us, look again after this.
 STEP = timedelta(seconds=1)
 
@@ -211,6 +213,12 @@ def _cycle(controller: Controller, name: str, said: str, *, force: bool) -> tupl
         decision = controller.cycle(name, forced=force)
     except LookError as error:
         return False, str(error)
+    except Exception as error:
+        # What one rule stumbles over keeps no other from coming back; it is tried again.
+        waits = f"its cycle failed: {error!r}"
+        if waits != said:
+            log.exception("%s", name)
+        return False, waits
     if decision is None:
         typer.echo(f"{name}: the rule is gone")
         return True, ""

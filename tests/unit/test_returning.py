@@ -2,12 +2,18 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from threading import Event
+
+import pytest
 
 from idlewin.adapters.returning import Returning, UnaskedMetrics
+from idlewin.cli.give_back import _Task, _until_back
 from idlewin.core.decision import Outcome, Remember, Verdict
 from idlewin.core.load import Level, judge
 from idlewin.core.pool import RuleObject
 from idlewin.core.status import Status
+from idlewin.errors import IdlewinError
+from idlewin.service import AloneLease
 from tests.builders import a_rule
 
 NOW = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
@@ -74,3 +80,20 @@ def test_a_rule_that_is_gone_is_stood_in_for_and_remembers_till_it_is_made_anew(
     assert cluster.rule("lost") is again
     assert cluster.apply(Remember("lost", "1", None, status)).verdict is Verdict.GONE
     assert cluster.apply(Remember("other", "1", None, status)).verdict is Verdict.GONE
+
+
+class Stumbles:
+    """A controller whose cycle fails for one rule, and finds the other gone."""
+
+    def cycle(self, name, *, forced=False):
+        if name == "bad" or forced:
+            raise KeyError(name)
+
+
+def test_a_rule_whose_cycle_fails_keeps_no_other_from_coming_back(capsys):
+    task = _Task(rules=("bad", "good"), paused=True, gone=(), lease=AloneLease())
+
+    with pytest.raises(IdlewinError, match="bad: its cycle failed"):
+        _until_back(Stumbles(), task, Event(), timedelta(), force=False)
+
+    assert "good: the rule is gone" in capsys.readouterr().out
