@@ -1,8 +1,9 @@
 """``make bench``: prints the figures of docs/benchmarks.md, each with its goal where it has one.
 
-python -m tests.bench                         all, about 15 minutes
+python -m tests.bench                         all, about 20 minutes
 python -m tests.bench live --minutes 1        those of the real control plane, over a minute
 python -m tests.bench simulated
+python -m tests.bench failover                how long a takeover takes (5 minutes)
 python -m tests.bench peers                   what other tools lose under faults (8 minutes)
 """
 
@@ -14,6 +15,7 @@ import tempfile
 from datetime import timedelta
 from pathlib import Path
 
+from tests.bench.failover import failover_figures
 from tests.bench.figures import Figure, machine, table
 from tests.bench.live import live_figures
 from tests.bench.peers import peers_table
@@ -28,7 +30,10 @@ def main() -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "which", nargs="?", choices=("all", "live", "simulated", "peers"), default="all"
+        "which",
+        nargs="?",
+        choices=("all", "live", "simulated", "failover", "peers"),
+        default="all",
     )
     parser.add_argument("--minutes", type=float, default=10, help="of steady state (default 10)")
     parser.add_argument("--scale", type=int, default=10, help="5 times so many rules (default 10)")
@@ -41,9 +46,12 @@ def main() -> int:
             cases, figures = peers_table(asked.folder or Path(folder))
         print(f"{machine()}\n\n{cases}\n\n{table(figures)}")
         return int(any(figure.met is False for figure in figures))
-    if asked.which != "live":
+    if asked.which in ("all", "simulated"):
         figures += [*cycle_figures(), *days_figures(asked.seeds)]
-    if asked.which != "simulated":
+    if asked.which in ("all", "failover"):
+        with tempfile.TemporaryDirectory(prefix="idlewin-bench-") as folder:
+            figures += failover_figures(asked.folder or Path(folder))
+    if asked.which in ("all", "live"):
         over = timedelta(minutes=asked.minutes)
         with tempfile.TemporaryDirectory(prefix="idlewin-bench-") as folder:
             figures += live_figures(asked.folder or Path(folder), over=over, scale=asked.scale)

@@ -43,7 +43,9 @@ def cycle_figures() -> list[Figure]:
 
 
 def days_figures(seeds: int) -> list[Figure]:
-    """Simulated days a second of one core: the packaged trace, and the swarm's worlds."""
+    """Simulated days a second of one core: the packaged trace, and the swarm's worlds, with what
+    went wrong in them.
+    """
     card, runs = min(traces.load(traces.sample()).items())
     about = traces.about(traces.sample())
     covers = Span(about.origin, about.origin + timedelta(minutes=about.minutes or 0))
@@ -70,8 +72,13 @@ def days_figures(seeds: int) -> list[Figure]:
     took = time.process_time() - began
     cycles = sum(world.cycles for world in worlds)
     days = seeds * HOURS / 24
+    broken = sum(bool(world.failure) for world in worlds)
     text = f"simulated days a CPU second, swarm with its checks ({seeds} worlds, {cycles} cycles)"
-    return [*found, Figure(what=text, value=f"{days / took:.1f}")]
+    return [
+        *found,
+        Figure(what=text, value=f"{days / took:.1f}"),
+        Figure(what="  violations in these", value=str(broken), goal="0", met=not broken),
+    ]
 
 
 def _cycle_cpu(world: World, phase: Phase) -> float:

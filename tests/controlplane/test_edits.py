@@ -7,12 +7,12 @@ all edits are made.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
 from tests.controlplane.deployed import deploy
+from tests.controlplane.pools import NO_PROMETHEUS, STAYS, Pools
 from tests.controlplane.recorder import Recorder, World
 from tests.controlplane.running import Running
 from tests.controlplane.scene import RECORD, Scene
@@ -33,34 +33,7 @@ CASES = (
     "recreated",
 )
 PLANE = {"nodes": {case: {GPU: "2"} for case in CASES}}
-#: No window opens again while a test looks.
-STAYS = {"window": {"minServing": "30m"}}
 Json = dict[str, Any]
-
-
-@dataclass(slots=True)
-class Pools:
-    """All pools, and what happened to them."""
-
-    recorder: Recorder
-    running: Running
-    scenes: dict[str, Scene] = field(default_factory=dict)
-
-    def back(self, case: str) -> Scene:
-        """The scene once its pool is given back, whatever its rule is now."""
-        scene = self.scenes[case]
-        scene.wait_phase("Serving")
-        for target in scene.targets:
-            scene.wait_ready(target)
-            assert not scene.recorded(target)
-        for queue in scene.queues:
-            assert scene.policy(queue) != "None"
-        return scene
-
-    def reason(self, case: str) -> str:
-        """Why the window was given back."""
-        moves = self.running.moves(case)
-        return next(why for before, after, why in moves if after == "Reclaiming")
 
 
 def scene_of(plane: ControlPlane, case: str) -> Scene:
@@ -130,7 +103,7 @@ def pools(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iter
     things, folder = deploy(plane), tmp_path_factory.mktemp("idlewin")
     with (
         Recorder(plane.api) as recorder,
-        Running(plane, things, folder, "http://127.0.0.1:1") as running,
+        Running(plane, things, folder, NO_PROMETHEUS) as running,
     ):
         pools = Pools(recorder, running)
         for case in CASES:

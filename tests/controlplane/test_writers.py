@@ -15,6 +15,7 @@ import pytest
 
 from tests.controlplane import writers
 from tests.controlplane.deployed import deploy
+from tests.controlplane.pools import NO_PROMETHEUS, STAYS, Pools
 from tests.controlplane.recorder import Recorder
 from tests.controlplane.running import Running
 from tests.controlplane.scene import Scene
@@ -41,33 +42,14 @@ DOWN = (
 )
 CASES = (*NEVER, *EARLY, *OPEN, *DOWN, "healed")
 PLANE = {"nodes": {case: {GPU: "2"} for case in CASES}}
-#: No window opens again while a test looks.
-STAYS = {"window": {"minServing": "30m"}}
 Json = dict[str, Any]
 
 
 @dataclass(slots=True)
-class Pools:
-    """All pools, and what happened to them."""
+class Written(Pools):
+    """The pools, and the tool that heals one of them."""
 
-    recorder: Recorder
-    running: Running
-    git: GitOps
-    scenes: dict[str, Scene] = field(default_factory=dict)
-
-    def back(self, case: str) -> Scene:
-        """The scene once its pool is given back."""
-        scene = self.scenes[case]
-        scene.wait_phase("Serving")
-        for target in scene.targets:
-            scene.wait_ready(target)
-            assert not scene.recorded(target)
-        return scene
-
-    def reason(self, case: str) -> str:
-        """Why its first window was given back."""
-        moves = self.running.moves(case)
-        return next(why for _, after, why in moves if after == "Reclaiming")
+    git: GitOps = field(kw_only=True)
 
     def counts(self, case: str) -> list[int]:
         """The replicas that its target had, one after another."""
@@ -194,7 +176,7 @@ def written_to_while_down(scene: Scene) -> None:
 
 
 @pytest.fixture(scope="module")
-def pools(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pools]:
+def pools(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Written]:
     """All pools, after all writers."""
     things, folder = deploy(plane), tmp_path_factory.mktemp("idlewin")
     scenes = {case: scene_of(plane, case) for case in CASES}
@@ -207,8 +189,8 @@ def pools(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iter
         for scene in scenes.values():
             furnish(scene)
         git = stack.enter_context(GitOps(plane.api, scenes["healed"]))
-        running = stack.enter_context(Running(plane, things, folder, "http://127.0.0.1:1"))
-        pools = Pools(recorder, running, git, scenes)
+        running = stack.enter_context(Running(plane, things, folder, NO_PROMETHEUS))
+        pools = Written(recorder, running, scenes, git=git)
         wait_for("zero", lambda: not scenes["scaled-early"].target()["spec"]["replicas"])
         writers.scale(scenes["scaled-early"], 2)
         scenes["scaled-early"].wait_phase("Reclaiming", "Restoring", "Serving")
@@ -237,7 +219,7 @@ def pools(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iter
     ],
 )
 def test_serving_of_somebody_else_is_refused_with_its_name(
-    pools: Pools, case: str, words: str
+    pools: Written, case: str, words: str
 ) -> None:
     ready = pools.condition(case, "Ready", "False")
 
@@ -248,7 +230,7 @@ def test_serving_of_somebody_else_is_refused_with_its_name(
     assert target["spec"]["replicas"] == (0 if case == "hpa-at-zero" else 1)
 
 
-def test_an_hpa_is_quiet_at_our_zero_and_its_count_wins_after_the_return(pools: Pools) -> None:
+def test_an_hpa_is_quiet_at_our_zero_and_its_count_wins_after_the_return(pools: Written) -> None:
     scene = pools.back("hpa")
 
     assert pools.reason("hpa") == "WakeClaimed"
@@ -256,7 +238,7 @@ def test_an_hpa_is_quiet_at_our_zero_and_its_count_wins_after_the_return(pools: 
     assert "kube-controller-manager" in managers(scene.target())
 
 
-def test_a_gitops_tool_that_heals_is_contested_by_name_and_left_alone(pools: Pools) -> None:
+def test_a_gitops_tool_that_heals_is_contested_by_name_and_left_alone(pools: Written) -> None:
     contested = pools.condition("healed", "Contested")
     scene = pools.back("healed")
     version = scene.target()["metadata"]["resourceVersion"]
@@ -283,7 +265,7 @@ def test_a_gitops_tool_that_heals_is_contested_by_name_and_left_alone(pools: Poo
 # -- people
 
 
-def test_a_stop_before_a_window_keeps_it_shut_until_resume(pools: Pools) -> None:
+def test_a_stop_before_a_window_keeps_it_shut_until_resume(pools: Written) -> None:
     scene = pools.scenes["stopped"]
     told = pools.condition("stopped", "QueueClosedByOther")
 
@@ -296,7 +278,7 @@ def test_a_stop_before_a_window_keeps_it_shut_until_resume(pools: Pools) -> None
 
 
 @pytest.mark.parametrize("case", ["scaled-early", "scaled", "scaled-late", "down-scaled"])
-def test_a_scale_in_a_window_is_kept_and_named(pools: Pools, case: str) -> None:
+def test_a_scale_in_a_window_is_kept_and_named(pools: Written, case: str) -> None:
     pools.back(case)
 
     assert pools.counts(case) == [1, 0, 2]
@@ -308,14 +290,14 @@ def test_a_scale_in_a_window_is_kept_and_named(pools: Pools, case: str) -> None:
         assert "by kubectl-scale" in pools.notes(case)
 
 
-def test_a_zero_that_was_there_before_us_is_nobodys_but_its_owners(pools: Pools) -> None:
+def test_a_zero_that_was_there_before_us_is_nobodys_but_its_owners(pools: Written) -> None:
     scene = pools.back("zero")
 
     assert pools.counts("zero") == [1, 0, 1]
     assert "idlewin" not in managers(scene.target("zero-before"))
 
 
-def test_a_zero_that_a_person_chose_meanwhile_stays(pools: Pools) -> None:
+def test_a_zero_that_a_person_chose_meanwhile_stays(pools: Written) -> None:
     # Nothing is brought back, so nothing is raised: the window goes on till somebody ends it.
     writers.wake(pools.scenes["down-zeroed"])
     pools.back("down-zeroed")
@@ -323,7 +305,7 @@ def test_a_zero_that_a_person_chose_meanwhile_stays(pools: Pools) -> None:
     assert pools.counts("down-zeroed") == [1, 0, 2, 0]
 
 
-def test_a_deploy_in_a_window_brings_serving_back_as_it_is_now(pools: Pools) -> None:
+def test_a_deploy_in_a_window_brings_serving_back_as_it_is_now(pools: Written) -> None:
     scene = pools.back("deploy")
 
     assert pools.reason("deploy") == "TargetChanged"
@@ -331,7 +313,7 @@ def test_a_deploy_in_a_window_brings_serving_back_as_it_is_now(pools: Pools) -> 
     assert scene.target()["spec"]["template"]["spec"]["containers"][0]["image"] == "example/newer"
 
 
-def test_serving_is_told_by_events_where_it_went_and_that_it_is_back(pools: Pools) -> None:
+def test_serving_is_told_by_events_where_it_went_and_that_it_is_back(pools: Written) -> None:
     pools.back("deploy")
     found = pools.scenes["deploy"].api.list("/apis/events.k8s.io/v1/namespaces/serving/events")
     told = sorted(
@@ -343,7 +325,7 @@ def test_serving_is_told_by_events_where_it_went_and_that_it_is_back(pools: Pool
     assert ["scales it from 1 to 0" in told[0][1], "gives it back" in told[1][1]] == [True, True]
 
 
-def test_a_stop_while_idlewin_is_down_is_left_and_told(pools: Pools) -> None:
+def test_a_stop_while_idlewin_is_down_is_left_and_told(pools: Written) -> None:
     scene = pools.scenes["down-stopped"]
 
     told = pools.condition("down-stopped", "QueueClosedByOther")
@@ -356,20 +338,20 @@ def test_a_stop_while_idlewin_is_down_is_left_and_told(pools: Pools) -> None:
 # -- memory
 
 
-def test_a_pruned_annotation_is_made_good_by_the_status(pools: Pools) -> None:
+def test_a_pruned_annotation_is_made_good_by_the_status(pools: Written) -> None:
     pools.back("pruned")
 
     assert pools.counts("pruned") == [1, 0, 1]
 
 
-def test_a_lost_status_is_made_good_by_the_annotation(pools: Pools) -> None:
+def test_a_lost_status_is_made_good_by_the_annotation(pools: Written) -> None:
     pools.back("status-lost")
 
     assert pools.reason("status-lost") == "RecordFound"
     assert pools.counts("status-lost") == [1, 0, 1]
 
 
-def test_with_both_copies_gone_nothing_is_raised_and_a_person_is_called(pools: Pools) -> None:
+def test_with_both_copies_gone_nothing_is_raised_and_a_person_is_called(pools: Written) -> None:
     told = pools.condition("down-lost", "RecordLost")
     scene = pools.scenes["down-lost"]
     scene.wait_phase("Serving")
@@ -387,7 +369,7 @@ def test_with_both_copies_gone_nothing_is_raised_and_a_person_is_called(pools: P
 # -- objects that are others now
 
 
-def test_a_target_that_is_gone_keeps_nothing_up(pools: Pools) -> None:
+def test_a_target_that_is_gone_keeps_nothing_up(pools: Written) -> None:
     scene = pools.scenes["down-deleted"]
     scene.wait_phase("Serving")
 
@@ -397,7 +379,7 @@ def test_a_target_that_is_gone_keeps_nothing_up(pools: Pools) -> None:
     wait_for("end of the rule", lambda: scene.api.find(scene.rule_path) is None)
 
 
-def test_a_target_from_a_backup_is_not_raised_by_the_record_of_the_old_one(pools: Pools) -> None:
+def test_a_target_from_a_backup_is_not_raised_by_the_record_of_the_old_one(pools: Written) -> None:
     scene = pools.scenes["down-restored"]
     ready = pools.condition("down-restored", "Ready", "False")
     scene.wait_phase("Serving")
@@ -407,7 +389,7 @@ def test_a_target_from_a_backup_is_not_raised_by_the_record_of_the_old_one(pools
     assert scene.target()["spec"]["replicas"] == 0
 
 
-def test_a_queue_that_is_made_anew_is_not_opened_by_the_old_window(pools: Pools) -> None:
+def test_a_queue_that_is_made_anew_is_not_opened_by_the_old_window(pools: Written) -> None:
     scene = pools.back("down-queue")
     uid = scene.queue()["metadata"]["uid"]
     pools.recorder.caught_up()
