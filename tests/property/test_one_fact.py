@@ -18,12 +18,15 @@ from idlewin.core.decision import (
     EvictPod,
     FenceQueue,
     ForgetRecord,
+    HoldRule,
     ReleaseRule,
     ScaleBack,
     ScaleToZero,
     SetStopPolicy,
+    Verdict,
 )
 from idlewin.core.lint import Fault, Refusal
+from idlewin.core.note import noted
 from idlewin.core.phase import GIVING_BACK, Phase
 from idlewin.core.pool import Role, StopPolicy
 from idlewin.core.rule import Mode
@@ -106,6 +109,7 @@ def pod(one: Any) -> Change:
     return lambda s: pool(pods=(*s.pool.pods, one))(s)
 
 
+PAUSED = spec(paused=True)
 CLAIM = stored(wake_until=NOW + MINUTE)
 OTHER = pod(a_batch_pod(name="z", uid="z", role=Role.OTHER, owner="?"))
 BATCH = pod(a_batch_pod())
@@ -122,7 +126,7 @@ def each(facts: dict[str, Change]) -> Any:
 
 AGAINST = {
     "deleted": stored(deleting=True),
-    "paused": spec(paused=True),
+    "paused": PAUSED,
     "observes": spec(mode=Mode.OBSERVE),
     "contested": status(contested_by="argocd"),
     "not ours": NOT_ADOPTED,
@@ -138,6 +142,7 @@ AGAINST = {
     "calendar closed": policy(calendar=Calendar(deny=("Wed",))),
     "no forecast": look(forecast=None),
     "a forecast that is not ready": look(forecast=a_forecast(ready=False)),
+    "demand to come before a window is worth it": policy(min=9 * HOUR),
     "demand to come soon": look(forecast=a_forecast(20 * MINUTE)),
     "no work": pool(queues=(a_queue(), a_queue("resumable"))),
     "no work that fits": lambda s: pool(
@@ -172,7 +177,7 @@ def test_whatever_speaks_against_a_window_keeps_it_shut(fact):
 
 ENDS = {
     "deleted": stored(deleting=True),
-    "paused": spec(paused=True),
+    "paused": PAUSED,
     "observes": spec(mode=Mode.OBSERVE),
     "unreadable": stored(rule=None),
     "contested": status(contested_by="argocd"),
@@ -194,6 +199,12 @@ ENDS = {
     "the calendar closed": policy(calendar=Calendar(deny=("Wed",))),
     "the maximum is near": policy(max=HOUR),
     "demand to come now": look(forecast=a_forecast(MINUTE)),
+    "the last plan is reached": lambda s: in_window(reclaim_at=NOW - MINUTE)(
+        look(forecast=None)(s)
+    ),
+    "raised before that was noted": lambda s: target(replicas=1, replicas_writer="keda")(
+        in_window(targets=(replace(s.window.targets[0], lowered=False),))(s)
+    ),
 }
 A_JOB = a_workload("r", "resumable", admitted=True, admitted_at=NOW - MINUTE)
 OPEN = {"stop_policy": StopPolicy.NONE, "left": StopPolicy.NONE, "stopped_since": None}
@@ -217,7 +228,10 @@ def yielding() -> Situation:
 
 
 def test_where_nothing_ends_it_a_window_goes_on():
-    assert decide(harvesting()).after is Phase.HARVESTING
+    goes_on = decide(harvesting())
+
+    assert goes_on.after is Phase.HARVESTING
+    assert not [a for a in goes_on.actions if isinstance(a, ScaleBack)]
     assert decide(yielding()).after is Phase.YIELDING
 
 
@@ -227,6 +241,7 @@ def test_whatever_ends_a_window_ends_it_at_once(fact):
     beginning = fact(yielding())
     maximum = beginning.rule and beginning.rule.window.max == HOUR
     assert maximum or decide(beginning).after is Phase.RECLAIMING
+    assert decide(fact(away(Phase.YIELDING, pool=gone()))).after is Phase.RECLAIMING
 
 
 def test_a_serving_pod_in_an_open_window_ends_it():
@@ -364,7 +379,25 @@ NOT_BACK = {
 
 
 def test_a_return_ends_with_serving_ready():
-    assert decide(restoring()).after is Phase.SERVING
+    decision = decide(restoring())
+
+    assert (decision.after, decision.status.window) == (Phase.SERVING, None)
+
+
+@pytest.mark.parametrize(
+    "start", [CLAIM(harvesting()), reclaiming(), PAUSED(away(Phase.RESTORING))]
+)
+def test_what_is_open_is_shut_while_giving_back(start):
+    shut = [a for a in decide(queue(**OPEN)(start)).actions if isinstance(a, SetStopPolicy)]
+
+    assert "short" in {a.queue for a in shut}
+    assert StopPolicy.NONE not in {a.policy for a in shut}
+
+
+def test_a_rule_is_held_before_anything_is_begun():
+    (first, *_) = decide(stored(finalizer=False)(a_situation())).actions
+
+    assert isinstance(first, HoldRule)
 
 
 @each(NOT_BACK)
@@ -403,13 +436,21 @@ def test_a_raised_target_keeps_no_record_of_ours():
     assert [a for a in decide(raised).actions if isinstance(a, ForgetRecord)]
 
 
+@pytest.mark.parametrize("said", [None, NOW - 2 * HOUR])
 @pytest.mark.parametrize("phase", list(Phase))
-def test_what_a_person_closed_is_written_by_nobody(phase):
-    s = a_situation() if phase is Phase.SERVING else away(phase, pool=gone())
-    decision = decide(queue(**THEIRS)(s))
+def test_what_a_person_closed_is_written_by_nobody(phase, said):
+    start = {Phase.SERVING: a_situation(), Phase.YIELDING: yielding()}
+    s = start.get(phase) or away(phase, pool=gone())
+    decision = decide(stored(resume_at=said)(queue(**THEIRS)(s)))
 
     kept = [a for a in decision.actions if isinstance(a, SetStopPolicy) and a.queue == "short"]
     assert kept == []
+
+
+def test_what_stands_on_a_queue_when_a_window_begins_is_marked():
+    marks = [a for a in decide(queue(left=None)(yielding())).actions if isinstance(a, FenceQueue)]
+
+    assert [(a.queue, a.marks) for a in marks] == [("short", True)]
 
 
 def test_work_that_has_its_time_yet_is_not_ended():
@@ -426,15 +467,95 @@ def test_work_that_has_its_time_yet_is_not_ended():
     assert ended(early) == []
 
 
+# -- on record
+
+
+def test_what_serving_was_is_on_record_before_it_is_changed():
+    (kept,) = decide(a_situation()).status.window.targets
+
+    assert (kept.uid, kept.replicas, kept.claims, kept.lowered) == ("t1", 2, 1, False)
+
+
+def after(status_: Any, action: Any) -> Situation:
+    """Bringing back, after an action was noted, where the record was pruned and nobody is known."""
+    noted_ = noted(status_, action, Verdict.DONE)
+    s = away(Phase.RESTORING, pool=gone(targets=(a_lowered_target(record=None),)))
+    return target(replicas_writer="")(in_window(targets=noted_.window.targets)(s))
+
+
+def test_what_was_lowered_comes_back_though_only_the_note_of_it_is_left_and_once():
+    fresh = in_window(targets=(replace(a_window().targets[0], lowered=False),))(yielding())
+    up = target(replicas=2, record=None, replicas_writer="kubectl")(fresh)
+    (lowered,) = [a for a in decide(up).actions if isinstance(a, ScaleToZero)]
+
+    due = after(up.status, lowered)
+    (back,) = [a for a in decide(due).actions if isinstance(a, ScaleBack)]
+    done = after(due.status, back)
+
+    assert not [a for a in decide(done).actions if isinstance(a, ScaleBack)]
+
+
+@pytest.mark.parametrize("whose", ["b580", "other"])
+def test_a_record_that_is_found_is_given_back_by_the_rule_that_it_names(whose):
+    found = a_lowered_target()
+    record = replace(found.record, rule=whose)
+    lost = stored(status=None)(a_situation(pool=gone(targets=(replace(found, record=record),))))
+    decision = decide(lost)
+
+    assert (decision.after is Phase.RECLAIMING) is (whose == "b580")
+    kept = decision.status.window.targets if decision.status.window else ()
+    assert ((2, True) in [(t.replicas, t.lowered) for t in kept]) is (whose == "b580")
+
+
+def test_giving_back_writes_each_queue_anew_also_where_it_is_closed_already():
+    held = CLAIM(pool(queues=(a_queue(), RUNNING[1]))(harvesting()))
+    decision = decide(held)
+
+    written = {a.queue: a.epoch for a in decision.actions
+               if isinstance(a, SetStopPolicy | FenceQueue)}  # fmt: skip
+    assert written == dict.fromkeys(("short", "resumable"), decision.status.epoch)
+
+
+def test_a_queue_of_another_rule_is_not_sealed():
+    theirs = a_queue("theirs", adopted_by="other", **OPEN)
+    s = pool(queues=(*gone().queues, theirs))(reclaiming())
+
+    assert "theirs" not in {getattr(a, "queue", "") for a in decide(s).actions}
+
+
+def test_a_queue_is_opened_anew_so_often_and_no_more():
+    held = away(Phase.HARVESTING, pool=gone(pods=(a_batch_pod(),)))
+
+    def opened(times: int) -> bool:
+        first, *others = a_window().queues
+        s = in_window(queues=(replace(first, closed_for_fit=times), *others))(held)
+        actions = decide(s).actions
+        return any(isinstance(a, SetStopPolicy) and a.queue == "short" for a in actions)
+
+    assert [opened(times) for times in (0, 1, 2, 3)] == [True, True, True, False]
+    closing = SetStopPolicy("short", "q-short", StopPolicy.HOLD, 1, "b580")
+    noted_ = noted(held.status, closing, Verdict.DONE)
+    assert [queue.closed_for_fit for queue in noted_.window.queues] == [1, 0]
+
+
+def test_a_window_whose_pods_run_is_not_dry():
+    busy = pool(queues=(RUNNING[0], a_queue("resumable", **OPEN)))(harvesting())
+    long = status(since=NOW - HOUR)(busy)
+
+    assert decide(long).after is Phase.HARVESTING
+    assert decide(pool(pods=())(long)).after is Phase.RECLAIMING
+
+
 # -- who may not act
 
 
 @each({name: AGAINST[name] for name in ("paused", "observes", "contested", "not ours")})
 def test_who_may_not_act_corrects_nothing(fact):
     opened = queue(stop_policy=StopPolicy.NONE, stop_writer="kubectl", stopped_since=None)
-    assert [a for a in decide(opened(a_situation())).actions if isinstance(a, SetStopPolicy)]
+    used = look(load=BUSY)(opened(a_situation()))
+    assert [a for a in decide(used).actions if isinstance(a, SetStopPolicy)]
 
-    actions = decide(fact(opened(a_situation()))).actions
+    actions = decide(fact(used)).actions
     assert not [a for a in actions if isinstance(a, SetStopPolicy | FenceQueue | ScaleToZero)]
 
 
