@@ -49,6 +49,8 @@ class Seen:
     """Queues that a person had closed."""
     working: frozenset[str] = frozenset()
     """Admitted work, by UID, in queues of the rule."""
+    waiting: frozenset[str] = frozenset()
+    """Work, by UID, that an opening would let in; what we put to sleep counts."""
     held: frozenset[str] = frozenset()
     """Pods that hold a card and are not serving's."""
     against: frozenset[str] = frozenset()
@@ -103,12 +105,24 @@ class Conduct:
                 for w in self.objects.works.values()
                 if w.admitted and not w.finished and w.cluster_queue in ours
             ),
+            waiting=self._waiting(name),
             held=frozenset(
                 p.uid
                 for p in self.objects.pods.values()
                 if p.pool == name and p.node and not isinstance(p.owner, Deployment)
             ),
             against=self._against(name),
+        )
+
+    def _waiting(self, name: str) -> frozenset[str]:
+        stored = self.objects.rules.get(name)
+        specs = stored.rule.batch.queues if stored and stored.rule else ()
+        names = [spec.cluster_queue for spec in specs]
+        asleep = {work.uid for work in self._status(name).owed.workloads}
+        return frozenset(
+            w.uid
+            for w in self.objects.works.values()
+            if w.cluster_queue in names and not w.finished and (w.active or w.uid in asleep)
         )
 
     def _against(self, name: str) -> frozenset[str]:
@@ -122,7 +136,7 @@ class Conduct:
         known = name not in self.forgot
         off = failed is not None and resumed < failed and sure < failed + BACK_OFF
         wrong = {
-            "its calendar": not open_at(rule.window.calendar, now),
+            "its calendar": not any(open_at(rule.window.calendar, at) for at in (now, sure)),
             "P6: paused": rule.paused,
             "P6: it observes": rule.mode is Mode.OBSERVE,
             "P3: it is being deleted": stored.deleting,
@@ -277,12 +291,7 @@ class Conduct:
         names = [spec.cluster_queue for spec in rule.batch.queues] if rule else []
         queues = [q for one in names if (q := self.objects.queues.get(one))]
         adopted = [q for q in queues if q.adopted_by == name and not q.terminating]
-        asleep = {work.uid for work in self.was.owed.workloads}
-        waits = [
-            w
-            for w in self.objects.works.values()
-            if w.cluster_queue in names and not w.finished and (w.active or w.uid in asleep)
-        ]
+        waits = seen.waiting | now.waiting
         stale, lagging = self.checks.stale(), self.checks.lagging
         raised = [at for at in self.raised.get(name, ()) if at > self._resumed(name)]
         fights = name not in self.forgot and len(raised) >= RAISED
@@ -354,7 +363,7 @@ class Conduct:
         if status.contested_by and not (since and said and said >= since):
             found.append(f"it is contested by {status.contested_by}")
         calendar = stored.rule.window.calendar
-        if not open_at(calendar, now - CLOCK) and not open_at(calendar, now):
+        if not any(open_at(calendar, at) for at in (now - CLOCK, now, now + CLOCK)):
             found.append("its calendar is closed")
         if now >= window.opened_at + stored.rule.window.max + CLOCK:
             found.append("window.max is over")
