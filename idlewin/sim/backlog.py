@@ -48,6 +48,10 @@ class Backlog:
         self._left[kind] = kind.total
         self._fill(kind.queue)
 
+    def kept(self, queue: str) -> tuple[JobKind, ...]:
+        """The kinds that are kept waiting in a queue."""
+        return tuple(self._kinds.get(queue, ()))
+
     def drop(self, kind: JobKind) -> None:
         """No more jobs of a kind."""
         self._kinds[kind.queue].remove(kind)

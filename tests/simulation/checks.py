@@ -83,6 +83,7 @@ class Checks:
         self.lost: set[str] = set()
         """Rules whose records were taken from both places: nothing can be promised of those."""
         self.faults = lambda: 0
+        self.started_at: dict[str, datetime] = {}
         self.writes = 0
         world.cluster.witnesses.append(self)
         world.kueue.on_evict.append(self.evicted)
@@ -258,6 +259,9 @@ class Checks:
 
     def _remembered(self, action: Remember) -> None:
         before, after = self.before.status.phase, action.status.phase
+        older = self.objects.rules.get(action.rule.removesuffix("-newer"))
+        fights = older is not None and older.name != action.rule
+        self._must(not fights or after == Phase.SERVING, "P9", f"{action.rule} became {after}")
         if (before, after) != (Phase.SERVING, Phase.YIELDING):
             return
         self.opened_at[action.rule] = self.world.clock.now()
@@ -331,10 +335,10 @@ class Checks:
             self.injected = self.faults()
             self.truth_at_start[name] = self._must_give_back(name)
             self._truths[self.world.acting, name] = self._truth(name)
-            self.started_at = self.world.clock.now()
+            self.started_at[name] = self.world.clock.now()
             return
         clean = not self.lagging and self.injected == self.faults()
-        if not clean or self.started_at != self.world.clock.now():
+        if not clean or self.started_at.get(name) != self.world.clock.now():
             return
         stored = self.objects.rules.get(name)
         phase = self._status(name).phase

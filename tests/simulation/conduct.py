@@ -331,7 +331,11 @@ class Conduct:
             self.causes[name] = self._causes(name, stored)
             return
         clean = not self.checks.lagging and self.checks.injected == self.checks.faults()
-        if not clean or self.checks.started_at != self.world.clock.now() or stored is None:
+        if (
+            not clean
+            or self.checks.started_at.get(name) != self.world.clock.now()
+            or stored is None
+        ):
             return
         status = self._status(name)
         if status.phase not in LENT:

@@ -11,29 +11,29 @@ from idlewin.core.pool import StopPolicy
 from idlewin.sim.backlog import JobKind
 from idlewin.sim.objects import SimLocalQueue, SimQueue
 from idlewin.sim.ready import PodsReady
-from tests.simulation.scenery import RESUMABLE, seconds
+from tests.simulation.scenery import resumable_of, seconds
 
 if TYPE_CHECKING:
     from tests.simulation.scenario import Story
 
-THEIRS = "theirs"
-
 
 def until(story: Story, least: float, most: float, undo: Callable[[], object]) -> None:
     """Undo something after so many seconds, or when faults stop."""
-    from tests.simulation.scenario import HOURS
-
     due = story.world.clock.now() + seconds(story.random.uniform(least, most))
-    story.world.clock.at(min(due, story.world.began + timedelta(hours=HOURS)), undo)
+    story.world.clock.at(min(due, story.ends), undo)
+
+
+def _theirs(story: Story) -> str:
+    return f"theirs-{story.name}"
 
 
 def neighbour(story: Story) -> None:
     """Another team's queue joins the cohort: what ours lend, stopped or not, it may use."""
-    world, objects = story.world, story.world.objects
-    if THEIRS in objects.queues or not world.kueue.up:
+    world, objects, theirs = story.world, story.world.objects, _theirs(story)
+    if theirs in objects.queues or not world.kueue.up:
         return
     queue = SimQueue(
-        name=THEIRS,
+        name=theirs,
         uid=objects.uid(),
         pool=story.name,
         quota=0,
@@ -42,17 +42,17 @@ def neighbour(story: Story) -> None:
         seen=StopPolicy.NONE,
     )
     local = SimLocalQueue(
-        name=THEIRS,
+        name=theirs,
         uid=objects.uid(),
         pool=story.name,
         namespace="team-9",
-        cluster_queue=THEIRS,
+        cluster_queue=theirs,
     )
-    objects.queues[THEIRS] = queue
-    objects.local_queues[local.namespace, THEIRS] = local
+    objects.queues[theirs] = queue
+    objects.local_queues[local.namespace, theirs] = local
     objects.touch(queue)
     kind = JobKind(
-        queue=THEIRS,
+        queue=theirs,
         runtime=(seconds(5), seconds(story.random.choice((90, 900)))),
         grace=seconds(5),
         depth=1,
@@ -63,14 +63,14 @@ def neighbour(story: Story) -> None:
 
 
 def _leave(story: Story, kind: JobKind) -> None:
-    world = story.world
+    world, theirs = story.world, _theirs(story)
     world.backlog.drop(kind)
-    for work in world.objects.works_of(THEIRS):
+    for work in world.objects.works_of(theirs):
         for pod in world.objects.pods_of(work):
             world.jobs.done(work, pod)
         work.left = timedelta()
         world.kueue.finish(work)
-    story.people.delete_queue(THEIRS)
+    story.people.delete_queue(theirs)
 
 
 def hold_local(story: Story) -> None:
@@ -91,7 +91,7 @@ def hold_local(story: Story) -> None:
 def long_runners(story: Story) -> None:
     """Jobs that their maximum execution time ends in the middle; somebody wants them back."""
     kind = JobKind(
-        queue=RESUMABLE,
+        queue=resumable_of(story.name),
         runtime=(timedelta(minutes=2), timedelta(minutes=5)),
         contract=True,
         grace=seconds(20),
@@ -110,7 +110,7 @@ def long_runners(story: Story) -> None:
 def fragile(story: Story) -> None:
     """A job that is lost with its pod, under contract as it is."""
     kind = JobKind(
-        queue=RESUMABLE,
+        queue=resumable_of(story.name),
         runtime=(seconds(30), timedelta(minutes=5)),
         contract=True,
         grace=seconds(20),

@@ -122,7 +122,7 @@ def node_dies(story: Story) -> None:
 
 
 def stuck_pod(story: Story) -> None:
-    pods = [pod for pod in story.world.objects.pods.values() if pod.node is not None]
+    pods = [pod for pod in story.pods() if pod.node is not None]
     if pods:
         pod = story.random.choice(pods)
         pod.stuck = True
@@ -130,7 +130,7 @@ def stuck_pod(story: Story) -> None:
 
 
 def stuck_batch(story: Story) -> None:
-    for pod in story.world.objects.pods.values():
+    for pod in story.pods():
         if isinstance(pod.owner, Work) and pod.node is not None:
             pod.stuck = True
             story.later(60, 900, lambda uid=pod.uid: story.let_go(uid))
@@ -143,7 +143,7 @@ def refuse(story: Story) -> None:
 
 def stuck_serving(story: Story) -> None:
     """A pod of serving takes long to go."""
-    for pod in list(story.world.objects.pods.values()):
+    for pod in story.pods():
         if isinstance(pod.owner, Deployment) and pod.node is not None:
             pod.stuck = True
             story.later(20, 900, lambda uid=pod.uid: story.let_go(uid))
@@ -152,7 +152,7 @@ def stuck_serving(story: Story) -> None:
 def mute_serving(story: Story) -> None:
     """Servers that were just started do not get ready for long, unless they are made anew."""
     world = story.world
-    for pod in list(world.objects.pods.values()):
+    for pod in story.pods():
         if isinstance(pod.owner, Deployment) and not pod.ready:
             pod.mute = True
             story.later(30, 900, lambda pod=pod: world.serving.speak(pod))

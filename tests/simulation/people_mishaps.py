@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 from idlewin.core.decision import FenceQueue, ScaleBack, SetStopPolicy, StopLocalQueue
 from idlewin.core.phase import Phase
 from idlewin.core.pool import StopPolicy
-from idlewin.core.rule import Mode
+from idlewin.core.rule import Mode, QueueClass
 from idlewin.core.status import WindowQueue
 from idlewin.core.target import Ref
+from idlewin.sim.backlog import JobKind
 from idlewin.sim.furnish import Server, add_rule
 from idlewin.sim.objects import SimRule
 from tests.simulation.scenery import seconds
@@ -39,7 +40,46 @@ def observe(story: Story) -> None:
     story.later(5, 900, lambda: story.people.set_mode(story.name, Mode.ACT))
 
 
+def newer_rule(story: Story) -> None:
+    """Somebody else's rule names what is this one's, with work of its own, or all of it."""
+    world, name = story.world, newer_of(story.name)
+    stored = world.objects.rules.get(story.name)
+    if stored is None or stored.rule is None or stored.deleting or name in world.objects.rules:
+        return
+    rule = replace(stored.rule, paused=False, mode=Mode.ACT)
+    kind = JobKind(queue=name, runtime=(seconds(20), seconds(40)), max_runtime=seconds(60))
+    if story.random.random() < 0.8:
+        queue = QueueClass(cluster_queue=name, max_runtime=seconds(60))
+        rule = replace(rule, batch=replace(rule.batch, queues=(queue,)))
+        story.people.create_queue(name, name)
+        world.backlog.keep(kind)
+    newer = SimRule(
+        name=name,
+        uid=world.objects.uid(),
+        pool=name,
+        rule=rule,
+        created_at=world.clock.now(),
+    )
+    world.objects.rules[name] = newer
+    world.objects.touch(newer)
+    story.later(60, 1800, lambda: _newer_goes(story))
+
+
+def newer_of(name: str) -> str:
+    return f"{name}-newer"
+
+
+def _newer_goes(story: Story) -> None:
+    world, name = story.world, newer_of(story.name)
+    story.people.delete_rule(name)
+    for kind in world.backlog.kept(name):
+        world.backlog.drop(kind)
+    story.people.delete_queue(name)
+
+
 def break_rule(story: Story) -> None:
+    # A rule that names what nobody else does any more may lend it: not the story of this one.
+    _newer_goes(story)
     stored = story.world.objects.rules.get(story.name)
     if stored is not None and stored.rule is not None:
         rule = stored.rule
@@ -57,6 +97,7 @@ def edit_window(story: Story) -> None:
 def delete_rule(story: Story) -> None:
     stored = story.world.objects.rules.get(story.name)
     if stored is not None:
+        _newer_goes(story)
         story.people.delete_rule(story.name)
         story.later(60, 900, lambda: recreate_rule(story))
 

@@ -12,17 +12,28 @@ from idlewin.core.phase import Phase
 from idlewin.core.rule import Batch, Contract, OnReturn, QueueClass, Rule, WindowPolicy
 from idlewin.core.target import HttpProbe, OnOverdue, Probe, Ref, Serving
 from idlewin.sim.backlog import JobKind
+from idlewin.sim.clock import Timer
 from idlewin.sim.demand import day_rhythm
 from idlewin.sim.faults import Rates, Trouble
 from idlewin.sim.furnish import Server
 from idlewin.sim.kinds import FaultKind
+from idlewin.sim.objects import SimPod
 from idlewin.sim.people import People
 from idlewin.sim.rivals import Rival
 from idlewin.sim.world import Setup, World
 from tests.simulation.machine_mishaps import LASTING, refuse, stuck_serving
 from tests.simulation.mishaps import AMBUSHES, EVENTS
-from tests.simulation.people_mishaps import resume
-from tests.simulation.scenery import DEMAND, NAME, RESUMABLE, SHORT, START, a_rule, seconds
+from tests.simulation.people_mishaps import newer_rule, resume
+from tests.simulation.scenery import (
+    DEMAND,
+    NAME,
+    START,
+    a_rule,
+    resumable_of,
+    seconds,
+    short_of,
+    third_of,
+)
 from tests.simulation.themes import THEMES, Theme
 from tests.simulation.zones import a_calendar
 
@@ -31,27 +42,50 @@ HOURS, SCALE = 11, 0.1
 #: How likely a window has a theme, and no other end lies in wait; how likely it has a fault, too.
 THEMED, HARDER = 0.9, 0.25
 CALM: Rates = {}
+#: Worlds from this seed on are rich: two rules, more cards and queues, calm stretches in between.
+RICH = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cast:
     """What a seed has drawn."""
 
+    seed: str
     setup: Setup
     start: datetime
+    rich: bool = False
+    ends: tuple[datetime, ...] = ()
+    """When faults stop; they begin again after all but the last."""
     rates: Rates
     events_per_hour: float
     ambush: float
     """How likely something happens in a phase that was just entered."""
 
 
-def draw(seed: int) -> Cast:
-    """The rule and its surroundings."""
+def draw(number: int) -> list[Cast]:
+    """The rules of a world and their surroundings: one rule, and in rich worlds often a second."""
+    random = Random(f"{number} rules")
+    rich = number >= RICH
+    casts = [_cast(f"{number}", NAME, *_when(number), rich=rich)]
+    if rich and random.random() < 0.5:
+        casts.append(_cast(f"{number} second", f"{NAME}-2", casts[0].start, Calendar(), rich=rich))
+    # Two rules live for half as long.
+    length = timedelta(hours=HOURS) / len(casts)
+    rests = random.choice((0, 1, 3)) if rich else 0
+    ends = tuple(casts[0].start + length * (n + 1) / (rests + 1) for n in range(rests + 1))
+    return [replace(cast, ends=ends, rich=rich) for cast in casts]
+
+
+def _cast(seed: str, name: str, start: datetime, calendar: Calendar, *, rich: bool) -> Cast:
     random = Random(f"{seed} cast")
     count = random.choice((1, 1, 2, 3))
+    large = Random(f"{seed} size")
+    if rich and large.random() < 0.3:
+        count = large.randint(4, 8)
     claims = random.choice((1, 0))
     names = ("qwen", "whisper") if count > 1 and random.random() < 0.5 else ("qwen",)
-    refs = [Ref(api_version="apps/v1", kind="Deployment", namespace="ai", name=n) for n in names]
+    space = "ai" if name == NAME else name
+    refs = [Ref(api_version="apps/v1", kind="Deployment", namespace=space, name=n) for n in names]
     replicas = count // len(names) if claims else 1
     inside = random.random() < 0.2
     servers = {
@@ -64,7 +98,6 @@ def draw(seed: int) -> Cast:
         )
         for ref in refs
     }
-    start, calendar = _when(seed)
     demand = {
         ref: day_rhythm(
             Random(f"{seed} {ref.name}"), start, int(HOURS / 24 / SCALE) + 2, scale=SCALE
@@ -72,16 +105,19 @@ def draw(seed: int) -> Cast:
         for ref in refs
     }
     calm = random.random() < 0.15
-    rule = _rule(random, refs, count)
+    rule = _rule(random, name, refs, count)
+    if rich and large.random() < 0.3:
+        rule = replace(rule, batch=replace(rule.batch, queues=_third(large, name, rule.batch)))
     setup = Setup(
-        name=NAME,
+        name=name,
         rule=replace(rule, window=replace(rule.window, calendar=calendar)),
         demand=demand,
         servers=servers,
-        jobs=_jobs(random),
+        jobs=_jobs(random, name),
         local_queues=random.choice((1, 2)),
     )
     return Cast(
+        seed=seed,
         setup=setup,
         start=start,
         rates=CALM if calm else _rates(random),
@@ -96,7 +132,24 @@ def _when(seed: int) -> tuple[datetime, Calendar]:
     return a_calendar(random) if random.random() < 0.2 else (START, Calendar())
 
 
-def _rule(random: Random, refs: list[Ref], count: int) -> Rule:
+def _third(random: Random, name: str, batch: Batch) -> tuple[QueueClass, ...]:
+    """The queues of a rule, and one more of either kind somewhere among them."""
+    more = random.choice(
+        (
+            QueueClass(cluster_queue=third_of(name), max_runtime=timedelta(minutes=2)),
+            QueueClass(
+                cluster_queue=third_of(name),
+                contract=Contract.CHECKPOINT,
+                grace=seconds(10),
+                min_slice=seconds(45),
+            ),
+        )
+    )
+    at = random.randint(0, len(batch.queues))
+    return (*batch.queues[:at], more, *batch.queues[at:])
+
+
+def _rule(random: Random, name: str, refs: list[Ref], count: int) -> Rule:
     lead = random.choice(("Auto", seconds(60), seconds(10)))
     # In a simulated cluster ready is ready: the probe only says that somebody has looked.
     probe = random.choice((None, Probe(http=HttpProbe(url="http://qwen/health"))))
@@ -124,11 +177,25 @@ def _rule(random: Random, refs: list[Ref], count: int) -> Rule:
         min_serving=seconds(random.choice((0, 30, 200))),
         yield_timeout=seconds(random.choice((60, 300, 900))),
     )
-    batch = Batch(
+    base = a_rule(count=count)
+    return replace(
+        base,
+        cards=replace(base.cards, node_selector={"host": name}),
+        serving=serving,
+        batch=_batch(random, name),
+        window=window,
+        stale_after=seconds(random.choice((5, 20, 90))),
+    )
+
+
+def _batch(random: Random, name: str) -> Batch:
+    return Batch(
         queues=(
-            QueueClass(cluster_queue=SHORT, max_runtime=timedelta(minutes=random.choice((1, 3)))),
             QueueClass(
-                cluster_queue=RESUMABLE,
+                cluster_queue=short_of(name), max_runtime=timedelta(minutes=random.choice((1, 3)))
+            ),
+            QueueClass(
+                cluster_queue=resumable_of(name),
                 contract=Contract.CHECKPOINT,
                 grace=seconds(random.choice((5, 20))),
                 min_slice=seconds(30),
@@ -138,20 +205,12 @@ def _rule(random: Random, refs: list[Ref], count: int) -> Rule:
         drain_timeout=seconds(random.choice((20, 60, 120))),
         dry_after=seconds(random.choice((30, 120))),
     )
-    base = a_rule(count=count)
-    return replace(
-        base,
-        serving=serving,
-        batch=batch,
-        window=window,
-        stale_after=seconds(random.choice((5, 20, 90))),
-    )
 
 
-def _jobs(random: Random) -> tuple[JobKind, ...]:
+def _jobs(random: Random, name: str) -> tuple[JobKind, ...]:
     endless = random.random() < 0.6
     short = JobKind(
-        queue=SHORT,
+        queue=short_of(name),
         runtime=(seconds(20), seconds(random.choice((55, 150)))),
         max_runtime=timedelta(minutes=1),
         grace=seconds(5),
@@ -159,7 +218,7 @@ def _jobs(random: Random) -> tuple[JobKind, ...]:
         total=None if endless else random.randint(3, 30),
     )
     resumable = JobKind(
-        queue=RESUMABLE,
+        queue=resumable_of(name),
         runtime=(timedelta(minutes=1), timedelta(minutes=20)),
         contract=True,
         grace=seconds(20),
@@ -173,7 +232,8 @@ def _jobs(random: Random) -> tuple[JobKind, ...]:
         depth=1,
         total=random.choice((0, 5)),
     )
-    return (short, resumable, lacking)
+    third = replace(resumable, queue=third_of(name), max_runtime=timedelta(minutes=1), depth=1)
+    return (short, resumable, lacking, third)
 
 
 def _rates(random: Random) -> Rates:
@@ -199,7 +259,7 @@ class Story:
 
     def __init__(self, world: World, cast: Cast, trouble: Trouble) -> None:
         self.world, self.cast, self.trouble = world, cast, trouble
-        self.random = Random(f"{world.seed} story")
+        self.random = Random(f"{cast.seed} story")
         self.people = People(world)
         self.name = cast.setup.name
         self.refs = list(cast.setup.servers)
@@ -210,9 +270,23 @@ class Story:
         self._known = self._windows = 0
         self._theme: Theme | None = None
         """How the window that is open ends, if nothing else ends it."""
+        self._timer: Timer | None = None
         self.when_entered: dict[Phase, Callable[[Story], None]] = {}
         """What waits for a phase to be entered."""
         world.on_cycle.append(lambda _name, _decision: self._ambushes())
+        self._next()
+
+    @property
+    def ends(self) -> datetime:
+        """When faults stop next."""
+        now = self.world.clock.now()
+        return next((end for end in self.cast.ends if end > now), now)
+
+    def go_on(self) -> None:
+        """Faults begin again."""
+        self.over, self.trouble.rates = False, self.cast.rates
+        if self._timer:
+            self._timer.cancel()
         self._next()
 
     def end(self) -> None:
@@ -227,7 +301,7 @@ class Story:
         self.people.node_dead(self.name, dead=False)
         rule = self.cast.setup.rule
         self.people.cards(self.name, rule.cards.count)
-        for pod in list(world.objects.pods.values()):
+        for pod in self.pods():
             self.let_go(pod.uid)
             if pod.mute:
                 world.serving.speak(pod)
@@ -239,17 +313,21 @@ class Story:
     def _next(self) -> None:
         if self.cast.events_per_hour:
             gap = self.random.expovariate(self.cast.events_per_hour / 3600)
-            self.world.clock.after(gap, self._happen)
+            self._timer = self.world.clock.after(gap, self._happen)
 
     def _happen(self) -> None:
         if not self.over:
-            self._do(self.random.choice(EVENTS))
+            self._do(
+                self.random.choice((*EVENTS, *(newer_rule,) * 4) if self.cast.rich else EVENTS)
+            )
             self._next()
 
     def _ambushes(self) -> None:
         changes = self.world.chronicle.changes
         fresh, self._known = changes[self._known :], len(changes)
-        for change in fresh if not self.over else ():
+        for change in fresh:
+            if self.over or change.rule != self.name:
+                continue
             phase = change.after
             if phase is Phase.YIELDING:
                 self._theme = self._next_theme()
@@ -304,6 +382,10 @@ class Story:
     def ref(self) -> Ref:
         """One of the targets."""
         return self.random.choice(self.refs)
+
+    def pods(self) -> list[SimPod]:
+        """The pods of the rule, of serving and of batch."""
+        return [pod for pod in self.world.objects.pods.values() if pod.pool == self.name]
 
     def queue(self) -> str:
         """One of the queues."""

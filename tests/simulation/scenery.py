@@ -16,7 +16,21 @@ from idlewin.sim.world import Setup, World
 START = datetime(2026, 3, 2, tzinfo=UTC)
 NAME = "b580"
 REF = Ref(api_version="apps/v1", kind="Deployment", namespace="ai", name="qwen")
-SHORT, RESUMABLE = "b580-short", "b580-resumable"
+
+
+def short_of(name: str) -> str:
+    return f"{name}-short"
+
+
+def resumable_of(name: str) -> str:
+    return f"{name}-resumable"
+
+
+def third_of(name: str) -> str:
+    return f"{name}-third"
+
+
+SHORT, RESUMABLE = short_of(NAME), resumable_of(NAME)
 DEMAND = (
     DemandSpec(query="waiting", up="up", visible_at_zero=True),
     DemandSpec(source="vllm-requests", match={"model_name": "qwen"}),

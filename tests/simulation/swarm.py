@@ -36,7 +36,7 @@ from tests.simulation.coverage import (
     table,
 )
 from tests.simulation.guess import Guess
-from tests.simulation.scenario import HOURS, Cast, Story, draw
+from tests.simulation.scenario import Cast, Story, draw
 
 #: After faults stop, everything is back within the longest bound, drainTimeout, a start-up, and
 #: the retries of the slowest parts.
@@ -102,27 +102,31 @@ def controller(world: World, lease: SimLease) -> Controller:
 
 def play(seed: int) -> Result:
     """One world from its seed to the end."""
-    cast, result = draw(seed), Result(seed)
-    world = World(seed=seed, start=cast.start, setups=[cast.setup], controller=controller)
-    trouble = Trouble(world, Random(f"{seed} trouble"), cast.rates)
+    casts, result = draw(seed), Result(seed)
+    first, setups = casts[0], [cast.setup for cast in casts]
+    world = World(seed=seed, start=first.start, setups=setups, controller=controller)
+    trouble = Trouble(world, Random(f"{seed} trouble"), first.rates)
     world.cluster.interference = trouble
     checks = Checks(world)
     conduct = Conduct(checks)
     checks.faults = lambda: trouble.injected
-    story = Story(world, cast, trouble)
+    stories = [Story(world, cast, trouble) for cast in casts]
     world.on_cycle.append(lambda _, decision: _count_cause(result, world, decision))
     try:
-        world.run(cast.start + timedelta(hours=HOURS))
-        story.end()
-        _everybody_is_back(world, cast, checks)
-        conduct.came_back(cast.setup.name)
+        for end in first.ends:
+            world.run(max(end, world.clock.now()))
+            for story in stories:
+                story.end()
+            _everybody_is_back(world, casts, checks, conduct)
+            if end is not first.ends[-1]:
+                for story in stories:
+                    story.go_on()
     except (Violation, SpinningError) as broken:
         result.failure = str(broken)
-        result.last = _words(world, cast.setup.name) + story.told[-12:]
+        result.last = _last(world, stories)
     except Exception as error:  # noqa: BLE001 - an error of the controller is a finding too
         result.failure = f"{type(error).__name__}: {error}"
-        result.last = _words(world, cast.setup.name) + story.told[-12:]
-        result.last += traceback.format_exc().splitlines()[-8:]
+        result.last = _last(world, stories) + traceback.format_exc().splitlines()[-8:]
     changes = world.chronicle.changes
     result.rows.update(Row(change.before, change.after, change.reason) for change in changes)
     result.hits = trouble.hits
@@ -141,16 +145,29 @@ def _count_cause(result: Result, world: World, decision: Decision | None) -> Non
         result.causes[cause] += 1
 
 
-def _everybody_is_back(world: World, cast: Cast, checks: Checks) -> None:
-    rule = cast.setup.rule
-    bounds = [queue.max_runtime or timedelta() for queue in rule.batch.queues]
-    graces = [queue.grace for queue in rule.batch.queues]
-    start_up = max(server.start_up[0] for server in cast.setup.servers.values())
-    wait = max(*bounds, *graces) + rule.batch.drain_timeout + SLACK
-    wait += timedelta(seconds=start_up * 2.5)
-    world.users_come(cast.setup, wait * 2)
+def _everybody_is_back(world: World, casts: list[Cast], checks: Checks, conduct: Conduct) -> None:
+    wait = max(_bound(cast) for cast in casts)
+    for cast in casts:
+        world.users_come(cast.setup, wait * 2)
     world.run(world.clock.now() + wait)
-    checks.came_back(cast.setup.name)
+    for cast in casts:
+        checks.came_back(cast.setup.name)
+        conduct.came_back(cast.setup.name)
+
+
+def _bound(cast: Cast) -> timedelta:
+    """By when serving has to be back, once faults are over."""
+    batch = cast.setup.rule.batch
+    bounds = [queue.max_runtime or timedelta() for queue in batch.queues]
+    graces = [queue.grace for queue in batch.queues]
+    start_up = max(server.start_up[0] for server in cast.setup.servers.values())
+    wait = max(*bounds, *graces) + batch.drain_timeout + SLACK
+    return wait + timedelta(seconds=start_up * 2.5)
+
+
+def _last(world: World, stories: list[Story]) -> list[str]:
+    """The last decisions of each rule, and what was done to it."""
+    return [line for story in stories for line in (*_words(world, story.name), *story.told[-12:])]
 
 
 def _words(world: World, name: str) -> list[str]:
