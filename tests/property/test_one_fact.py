@@ -516,6 +516,34 @@ def test_giving_back_writes_each_queue_anew_also_where_it_is_closed_already():
     assert written == dict.fromkeys(("short", "resumable"), decision.status.epoch)
 
 
+@each({
+    "a queue": queue(epoch=20),
+    "a LocalQueue": queue(local_queues=(replace(a_queue().local_queues[0], epoch=20),)),
+    "a record": target(record=replace(a_lowered_target().record, epoch=20)),
+    "the status": status(epoch=20),
+})  # fmt: skip
+def test_an_epoch_is_ahead_of_whatever_has_one(fact):
+    assert decide(CLAIM(fact(harvesting()))).status.epoch == 21
+
+
+@each({
+    "it runs": {"admitted": True, "admitted_at": NOW - MINUTE, "contract": False},
+    "it waits": {"contract": False},
+    "its grace is short": {"grace": SECOND},
+})  # fmt: skip
+def test_a_queue_is_not_drained_while_anything_of_it_did_not_agree(fact):
+    odd = a_workload("odd", "resumable", **fact)
+
+    def sealed(*works: Any) -> list[StopPolicy]:
+        queues = (RUNNING[0], a_queue("resumable", workloads=works, **OPEN))
+        actions = decide(CLAIM(pool(queues=queues)(harvesting()))).actions
+        return [a.policy for a in actions
+                if isinstance(a, SetStopPolicy) and a.queue == "resumable"]  # fmt: skip
+
+    assert sealed(A_JOB) == [StopPolicy.HOLD_AND_DRAIN]
+    assert sealed(A_JOB, odd) == [StopPolicy.HOLD]
+
+
 def test_a_queue_of_another_rule_is_not_sealed():
     theirs = a_queue("theirs", adopted_by="other", **OPEN)
     s = pool(queues=(*gone().queues, theirs))(reclaiming())

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from hypothesis import assume, given, settings, strategies as st
+from hypothesis import assume, example, given, settings, strategies as st
 
 from idlewin.adapters.serving.deployment import DEPLOYMENT
 from idlewin.adapters.watched import QUEUES, RULES, Watched
@@ -136,6 +136,17 @@ def last_writer(raw: Json, *path: str) -> str:
     return found[-1]["manager"] if found else ""
 
 
+def among(*lives: list[tuple[str, Any, bool]]) -> Any:
+    """These lives in any case: each is the shortest in which one precondition alone stands."""
+
+    def decorated(law: Any) -> Any:
+        for life in lives:
+            law = example(life)(law)
+        return law
+
+    return decorated
+
+
 # -- serving
 
 sizes = st.builds(lambda n: {"spec": {"replicas": n}}, st.integers(0, 3))
@@ -217,7 +228,25 @@ def kept(action: Any, write: Written, epoch_of_rule: int) -> None:
         assert record(after) is None, "a record was left behind"
 
 
-@settings(max_examples=400, deadline=None)
+DOWN = ("lower", (2, None, True), True)
+UP = ("theirs", {"spec": {"replicas": 3}}, False)
+
+
+@settings(max_examples=250, deadline=None)
+@among(
+    [DOWN, UP, ("lower", (3, None, True), True)],
+    [("theirs", {"spec": {"template": {"n": 1}}}, False), ("lower", (1, None, True), False)],
+    [UP, ("lower", (1, None, False), False)],
+    [("lower", (1, {"spec": {"replicas": 3}}, True), True)],
+    [("made anew", None, False), ("lower", (1, None, False), False)],
+    [DOWN, ("back", (2, "b580", 3), True), ("back", (2, "b580", 1), False)],
+    [DOWN, ("back", (4, "other", 1), True)],
+    [DOWN, ("back", (1, "b580", 2), True)],
+    [DOWN, ("on", 4, True), ("back", (2, "b580", 2), True)],
+    [("theirs", {"spec": {"replicas": 0}}, True), ("back", (1, "b580", 2), True)],
+    [DOWN, ("forget", "other", True)],
+    [DOWN, ("back", (2, "b580", 2), True)],
+)
 @given(st.lists(steps(), min_size=2, max_size=9))
 def test_whatever_a_target_lives_through_no_write_of_ours_takes_from_its_owner(life):
     place = Place()
@@ -366,7 +395,28 @@ def opened(place: Place, action: SetStopPolicy, before: Json) -> None:
         assert resumed
 
 
-@settings(max_examples=400, deadline=None)
+SEEN = ("watch", None, True)
+HELD, FENCED = ("set", (StopPolicy.HOLD, 2, None), True), ("fence", (4, False), True)
+OPENS = ("set", (StopPolicy.NONE, 2, None), True)
+CLOSED = ("closed", (StopPolicy.HOLD_AND_DRAIN, "kubectl"), False)
+
+
+@settings(max_examples=250, deadline=None)
+@among(
+    [FENCED, SEEN, HELD],
+    [("fence", (2, False), True), SEEN, HELD],
+    [HELD, SEEN, ("set", (StopPolicy.HOLD, 3, None), True)],
+    [("deleted", None, True), SEEN, OPENS],
+    [("given away", None, True), SEEN, OPENS],
+    [FENCED, SEEN, OPENS],
+    [CLOSED, OPENS],
+    [HELD, SEEN, CLOSED, SEEN, OPENS],
+    [FENCED, SEEN, ("fence", (1, False), True)],
+    [CLOSED, ("fence", (1, True), False)],
+    [OPENS, SEEN, CLOSED, ("set", (StopPolicy.HOLD, 3, None), False)],
+    [("made anew", None, False), ("set", (StopPolicy.HOLD, 1, None), False)],
+    [("set", (StopPolicy.HOLD, 2, StopPolicy.HOLD_AND_DRAIN), True)],
+)
 @given(st.lists(queue_steps(), min_size=2, max_size=9))
 def test_whatever_a_queue_lives_through_we_open_none_that_is_not_ours_to_open(life):
     place = Place()
