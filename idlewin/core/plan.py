@@ -186,13 +186,13 @@ def _seal(s: Situation, entry: WindowQueue, queue: Queue) -> Iterator[Action]:
     """The ladder: the ClusterQueue, its LocalQueues, single workloads, then pods."""
     assert s.window is not None  # noqa: S101 - asked while giving back
     policy = sealing.sealing_policy(entry, queue, s.window)
-    fenced = queue.epoch is not None and queue.epoch >= s.window.give_back_epoch
+    fenced = sealing.fenced(s, queue)
     below = sealing.only_below(s, queue)
     if queue.stop_policy is not policy and not below and not whose.closed_by_other(s, queue):
         yield _stop(s, queue, policy)
     elif not fenced:
         yield _fence(s, queue)
-    if refused(s, queue) or sealing.unseen(s, queue) or below or whose.contested(s, queue):
+    if sealing.refused(s, queue) or sealing.unseen(s, queue) or below or whose.contested(s, queue):
         yield from _local_rung(s, queue, policy)
     elif policy is StopPolicy.HOLD_AND_DRAIN:
         # A drain of the ClusterQueue passes by jobs whose LocalQueue is on Hold.
@@ -200,16 +200,6 @@ def _seal(s: Situation, entry: WindowQueue, queue: Queue) -> Iterator[Action]:
         yield from (StopLocalQueue(q, queue.name, policy, s.status.epoch) for q in held)
     yield from _single_rung(s, entry, queue, policy)
     yield from _pod_rung(s, entry, queue)
-
-
-def refused(s: Situation, queue: Queue) -> bool:
-    """Whether the write to a ClusterQueue did not get through in this cycle."""
-    return any(
-        isinstance(outcome.action, SetStopPolicy | FenceQueue)
-        and outcome.action.queue == queue.name
-        and outcome.verdict in (Verdict.REFUSED, Verdict.FAILED)
-        for outcome in s.refused
-    )
 
 
 def _local_rung(s: Situation, queue: Queue, policy: StopPolicy) -> Iterator[Action]:
@@ -223,7 +213,7 @@ def _single_rung(
 ) -> Iterator[Action]:
     """One by one: those with a contract in a queue that is held, and those that a drain missed."""
     assert s.window is not None  # noqa: S101 - asked while giving back
-    since = sealing.stopped_from(s, queue) or (s.since if refused(s, queue) else s.now)
+    since = sealing.stopped_from(s, queue) or (s.since if sealing.refused(s, queue) else s.now)
     missed = s.now >= since + DRAIN_SEEN_WITHIN
     if policy is StopPolicy.HOLD and entry.spec.contract is None:
         return
@@ -237,7 +227,7 @@ def _single_rung(
 def _pod_rung(s: Situation, entry: WindowQueue, queue: Queue) -> Iterator[Action]:
     """Pods, where Kueue does not act: of work that agreed, and of work past its agreed bound."""
     assert s.window is not None  # noqa: S101 - asked while giving back
-    dead = refused(s, queue) or sealing.unseen(s, queue)
+    dead = sealing.refused(s, queue) or sealing.unseen(s, queue)
     work_of = {str(work): work for work in queue.workloads}
     for pod in sealing.batch_pods(s):
         work = work_of.get(pod.owner)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from idlewin.core import timing, whose
+from idlewin.core.decision import FenceQueue, SetStopPolicy, Verdict
 from idlewin.core.lint import must_wait, without_bound
 from idlewin.core.phase import GIVING_BACK
 from idlewin.core.pool import Pod, Queue, Role, StopPolicy, Workload
@@ -101,9 +102,19 @@ def only_below(s: Situation, queue: Queue) -> bool:
     return whose.opened_by_other(queue) and sealed_by_local_queues(s, queue) is not None
 
 
+def fenced(s: Situation, queue: Queue) -> bool:
+    """Whether a queue carries our epoch of this return: who looked before it opens it no more."""
+    began = s.window.give_back_epoch if s.window else 0
+    return queue.epoch is not None and queue.epoch >= began
+
+
 def settled_at(s: Situation, queue: Queue) -> datetime | None:
-    """When the seal of a queue has settled, by either way; None while it is not sealed."""
-    since = [at for at in (sealed_since(queue), sealed_by_local_queues(s, queue)) if at]
+    """When the seal of a queue has settled, by either way; None while it is not sealed.
+
+    A stop without our fence is no seal: a leader that was frozen before it opens the queue again.
+    """
+    shown = sealed_since(queue) if fenced(s, queue) else None
+    since = [at for at in (shown, sealed_by_local_queues(s, queue)) if at]
     return min(since) + SETTLE if since else None
 
 
@@ -144,10 +155,23 @@ def overdue_at(s: Situation, window: Window) -> datetime:
 
 
 def shut(s: Situation) -> bool:
-    """Whether nothing can be let in any more, or that has been waited for long enough."""
-    settled = [settled_at(s, queue) for _, queue in entries(s)]
-    sealed = all(at is not None and s.now >= at for at in settled)
-    return sealed or (s.window is not None and s.now >= overdue_at(s, s.window))
+    """Whether nothing can be let in any more, or that has been tried for long enough."""
+    overdue = s.window is not None and s.now >= overdue_at(s, s.window)
+    return all(
+        (overdue and (fenced(s, queue) or refused(s, queue)))
+        or ((at := settled_at(s, queue)) is not None and s.now >= at)
+        for _, queue in entries(s)
+    )
+
+
+def refused(s: Situation, queue: Queue) -> bool:
+    """Whether the write to a ClusterQueue did not get through in this cycle."""
+    return any(
+        isinstance(outcome.action, SetStopPolicy | FenceQueue)
+        and outcome.action.queue == queue.name
+        and outcome.verdict in (Verdict.REFUSED, Verdict.FAILED)
+        for outcome in s.refused
+    )
 
 
 def batch_pods(s: Situation) -> tuple[Pod, ...]:

@@ -14,7 +14,7 @@ from idlewin.core.decision import (
     Verdict,
 )
 from idlewin.core.phase import Phase
-from tests.exhausted.state import NO_PODS, ON_CARDS, OPEN, PERSON, RUNNING, Cluster, Statuses
+from tests.exhausted.state import NO_PODS, ON_CARDS, OPEN, PERSON, RUNNING, Cluster, Queue, Statuses
 
 if TYPE_CHECKING:
     from tests.exhausted.cycle import Cycles, Node
@@ -63,8 +63,10 @@ class Checks:
                 return self._restored(before, after, self._scene.refs.index(ref))
             case SetStopPolicy(queue=name, policy=policy) if policy is OPEN:
                 queue = before.queues[self._index(name)]
-                if phase in (Phase.RESTORING, Phase.SERVING) and not before.lost:
-                    return "P2: a stale leader opens a queue"
+                back = phase in (Phase.RESTORING, Phase.SERVING) and not before.lost
+                up = any(target.replicas or target.pods != NO_PODS for target in before.targets)
+                if back and up and queue.local is OPEN:
+                    return "P2: a stale leader opens a queue beside serving"
                 if queue.policy is not OPEN and queue.writer == PERSON:
                     return "P6: a queue is opened that a person has closed"
             case (SetActive(active=False) | EvictPod()) as action:
@@ -104,6 +106,8 @@ class Checks:
             return "P6: raised from a zero that is not ours"
         if now.replicas != was.wants:
             return f"P1: restored to {now.replicas}, its owner had {was.wants}"
+        if not self._scene.claims[index] and any(_ours_open(queue) for queue in before.queues):
+            return "P2: serving on the device node is raised while a queue of ours stands open"
         batch = any(queue.work in ON_CARDS for queue in before.queues)
         lent = self._statuses.phase(before.status) in LENT
         if batch and lent and not self._scene.claims[index]:
@@ -138,7 +142,8 @@ class Checks:
                 return False
             if target.replicas and target.pods != "ready":
                 return False
-        return all(
-            q.policy is not OPEN or q.writer == PERSON or (not cluster.up and q.local is not OPEN)
-            for q in cluster.queues
-        )
+        return not cluster.up or not any(_ours_open(queue) for queue in cluster.queues)
+
+
+def _ours_open(queue: Queue) -> bool:
+    return queue.policy is OPEN and queue.writer != PERSON and queue.local is OPEN

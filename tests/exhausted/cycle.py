@@ -10,7 +10,9 @@ and answers comes out of it, notes and rungs of the ladder included. Equal trees
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import NamedTuple
 
 from idlewin.controller import Controller, Ports
@@ -30,6 +32,7 @@ from idlewin.core.decision import (
 from idlewin.core.forecast import Forecast
 from idlewin.core.load import History, Level, Reading
 from idlewin.core.phase import Phase
+from idlewin.core.situation import Situation
 from idlewin.core.window import Span
 from tests.exhausted.checks import broken_by_plan
 from tests.exhausted.furnish import HOUR, MINUTE, NAME, NEAR, Room, Scene, Since, drains
@@ -54,6 +57,8 @@ class Node(NamedTuple):
     """A write that is due, and what follows each answer."""
 
     action: Action
+    name: int
+    """Equal for equal actions."""
     status: tuple[int, tuple[int, int]] | None
     """What a ``Remember`` writes: a status by its number, and its epochs."""
     then: tuple[tuple[Verdict, int], ...]
@@ -95,12 +100,17 @@ class Waiting(BaseException):
 class Seat:
     """All ports of one cycle, with the answers that its writes get."""
 
-    def __init__(self, room: Room, answers: tuple[Verdict, ...], since: Since) -> None:
-        self._room, self._answers, self._since = room, answers, since
+    def __init__(self, room: Room, since: Since) -> None:
+        self._room, self._since = room, since
         self._rule = room.rule()
+        self._pool = room.pool(self._rule)
+        self._answers: tuple[Verdict, ...] = ()
         self.asked: list[Action] = []
-        self.decision: Decision | None = None
         self.name = "abstract"
+
+    def answer(self, answers: tuple[Verdict, ...]) -> None:
+        """So are the first writes answered; the one after them is waited for."""
+        self._answers, self.asked = answers, []
 
     # Clock, Lease, Journal
     def now(self) -> datetime:
@@ -114,7 +124,7 @@ class Seat:
 
     # Metrics, Forecaster
     def read(self, rule) -> tuple[Reading, ...]:
-        value = 0.0 if self._room.level() is Level.IDLE else 1.0
+        value = {Level.IDLE: 0.0, Level.BUSY: 1.0, Level.UNKNOWN: None}[self._since.level]
         return tuple(
             Reading(
                 target=str(serving.ref),
@@ -127,8 +137,12 @@ class Seat:
         )
 
     def history(self, rule, past: timedelta, step: timedelta) -> History:
+        covers = Span(NOW - _DAY, NOW)
+        if self._since.level is Level.UNKNOWN:
+            gap = (Span(NOW - HOUR, NOW),) if self._since.long else ()
+            return History(covers=covers, unknown=gap)
         ended = Span(NOW - MINUTE, NOW - MINUTE / 2)
-        return History(covers=Span(NOW - _DAY, NOW), busy=() if self._since.idle else (ended,))
+        return History(covers=covers, busy=() if self._since.long else (ended,))
 
     def forecast(self, history: History, now: datetime, idle_since: datetime) -> Forecast:
         chances = ((self._since.ahead, 0.9999),) if self._since.ahead else ()
@@ -142,7 +156,7 @@ class Seat:
         return self._rule
 
     def look(self, scope, *, fresh: bool = False):
-        return self._room.pool(self._rule)
+        return self._pool
 
     def rehearse(self, actions) -> tuple[Outcome, ...]:
         return self._room.rehearse(actions)
@@ -158,18 +172,59 @@ class Seat:
         return Outcome(action, self._answers[at], resource_version="next")
 
 
+_BUSY = Since("users there", level=Level.BUSY)
+#: While giving back nothing asks for demand; a test compares.
+_GIVING_BACK = (
+    Since("", timedelta(), level=Level.BUSY),
+    Since("20 s later", MINUTE / 2, level=Level.BUSY),
+    Since("drainTimeout later", level=Level.BUSY),
+)
+
+
+def _unknown(phase: timedelta) -> tuple[Since, Since]:
+    return (
+        Since("load unknown", phase, Level.UNKNOWN, long=False),
+        Since("load unknown for staleAfter", phase, Level.UNKNOWN),
+    )
+
+
+class Cycle(Controller):
+    """The shipped cycle, in two parts: what is decided, and what is done about it.
+
+    A look is made at one instant here, so that a second look at once shows the same.
+    """
+
+    seen: tuple[Situation, Decision] | None = None
+
+    def _second_look(self, s: Situation, decision: Decision) -> tuple[Situation, Decision]:
+        rule = self._cluster.rule(s.object.name)
+        again = replace(self._observer.situation(rule, fresh=True), forced=s.forced)
+        return (s, decision) if again == s else super()._second_look(s, decision)
+
+    def _act(self, s: Situation, decision: Decision) -> tuple[Decision, tuple[Outcome, ...]]:
+        self.seen = (s, decision)
+        return super()._act(s, decision)
+
+    def again(self) -> Decision:
+        """Act once more on what was decided, with other answers."""
+        assert self.seen is not None
+        self._observer.memory(NAME).written_at = NOW
+        return super()._act(*self.seen)[0]
+
+
 class Cycles:
     """Trees of writes, each made once."""
 
     def __init__(self, scene: Scene, statuses: Statuses) -> None:
         self.scene, self.statuses = scene, statuses
-        self.nodes: list[Node] = [Node(None, None, (), (), remembers=False, minds=frozenset())]  # type: ignore[arg-type]
+        self.nodes: list[Node] = [Node(None, 0, None, (), (), remembers=False, minds=frozenset())]  # type: ignore[arg-type]
         self._numbers: dict[object, int] = {}
+        self._names: dict[str, int] = {}
         self._known: dict[tuple[Cluster, Since], tuple[str, int, str]] = {}
         self.looks = 0
 
-    def plans(self, cluster: Cluster) -> Iterator[Plan]:
-        """What a leader that looks now may do, whatever time it is."""
+    def plans(self, cluster: Cluster, *, users: bool = False) -> Iterator[Plan]:
+        """What a leader that looks now may do, whatever time it is; ``users``: they are there."""
         seen = set()
         used = epochs_of(cluster)
         to = ranks(used)
@@ -178,6 +233,8 @@ class Cycles:
         new = max(to.values()) + 1
         back[new] = max(used | {0}) + 1
         for since in self.choices(cluster):
+            if users and since.level is not Level.BUSY:
+                continue
             key = (plain, since)
             if key not in self._known:
                 self._known[key] = self._planned(plain, since)
@@ -191,30 +248,38 @@ class Cycles:
         """All that time may have decided by now."""
         match self.statuses.phase(cluster.status):
             case Phase.SERVING:
-                return (Since(), Since("idle for a moment", idle=False))[: 1 + cluster.idle]
+                return (
+                    _BUSY,
+                    Since("no user there"),
+                    Since("no user there for a moment", long=False),
+                    *_unknown(HOUR),
+                )
             case Phase.YIELDING:
-                return (Since("", MINUTE), Since("yieldTimeout over"))
+                return (
+                    Since("", MINUTE),
+                    Since("yieldTimeout over"),
+                    replace(_BUSY, phase=MINUTE),
+                    *_unknown(MINUTE),
+                )
             case Phase.HARVESTING:
                 near = (Since("little time left", MINUTE, ahead=NEAR),) if self.scene.fit else ()
-                over = Since("demand expected", MINUTE, ahead=timedelta())
-                return (Since("", MINUTE), over, *near)
-            case _ if self.scene.prompt and _kueue_is_at_it(cluster):
-                return (Since("", timedelta()),)
-            case _:
                 return (
-                    Since("", timedelta()),
-                    Since("20 s later", MINUTE / 2),
-                    Since("drainTimeout later"),
+                    Since("", MINUTE),
+                    Since("demand expected", MINUTE, ahead=timedelta()),
+                    replace(_BUSY, phase=MINUTE),
+                    Since("dryAfter over"),
+                    *_unknown(MINUTE),
+                    *near,
                 )
+            case _ if self.scene.prompt and _kueue_is_at_it(cluster):
+                return _GIVING_BACK[:1]
+            case _:
+                return _GIVING_BACK
 
     def _planned(self, cluster: Cluster, since: Since) -> tuple[str, int, str]:
         self.looks += 1
         room = Room(self.scene, cluster, self.statuses, since)
-        number, words = self._grown(room, since, ())
-        return words, number, broken_by_plan(self, cluster, number)
-
-    def _grown(self, room: Room, since: Since, answers: tuple[Verdict, ...]) -> tuple[int, str]:
-        seat = Seat(room, answers, since)
+        seat = Seat(room, since)
         ports = Ports(
             clock=seat,
             metrics=seat,
@@ -223,24 +288,33 @@ class Cycles:
             lease=seat,
             forecaster=lambda rule: seat,
         )
-        controller = Controller(ports)
+        cycle = Cycle(ports)
         # A status that only tells more was written a moment ago.
-        controller._observer.memory(NAME).written_at = NOW
+        cycle._observer.memory(NAME).written_at = NOW
+        number = self._grown(seat, cycle, partial(cycle.cycle, NAME), ())
+        decision = cycle.seen[1] if cycle.seen else None
+        assert decision is not None
+        way = f"{decision.before} to {decision.after}" if decision.changes_phase else decision.after
+        words = f"{way} ({decision.reason})"
+        return words, number, broken_by_plan(self, cluster, number)
+
+    def _grown(self, seat: Seat, cycle: Cycle, go, answers: tuple[Verdict, ...]) -> int:
+        seat.answer(answers)
         try:
-            decision = controller.cycle(NAME)
+            go()
         except Waiting:
             action = seat.asked[-1]
             verdicts = (Verdict.DONE, *_NO.get(type(action), ()))
-            grown = [self._grown(room, since, (*answers, v)) for v in verdicts]
-            then = tuple((v, number) for v, (number, _) in zip(verdicts, grown, strict=True))
-            return self._node(action, then), grown[0][1]
-        assert decision is not None
-        way = f"{decision.before} to {decision.after}" if decision.changes_phase else decision.after
-        return END, f"{way} ({decision.reason})"
+            then = tuple(
+                (v, self._grown(seat, cycle, cycle.again, (*answers, v))) for v in verdicts
+            )
+            return self._node(action, then)
+        return END
 
     def _node(self, action: Action, then: tuple[tuple[Verdict, int], ...]) -> int:
         status = self.statuses.number(action.status) if isinstance(action, Remember) else None
-        key = (status or repr(action), then)
+        name = self._names.setdefault(repr(action), len(self._names)) if not status else 0
+        key = (status or name, then)
         if key not in self._numbers:
             after = [self.nodes[number] for _, number in then]
             epochs = {getattr(action, "epoch", 0), *(status[1] if status else ())}
@@ -248,7 +322,7 @@ class Cycles:
             minds = _minds(action).union(*(node.minds for node in after))
             self._numbers[key] = len(self.nodes)
             remembers = bool(status) or any(node.remembers for node in after)
-            made = Node(action, status, then, tuple(sorted(epochs)), remembers, minds)
+            made = Node(action, name, status, then, tuple(sorted(epochs)), remembers, minds)
             self.nodes.append(made)
         return self._numbers[key]
 

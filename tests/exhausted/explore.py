@@ -5,15 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import NamedTuple
 
-from idlewin.core.decision import Verdict
+from idlewin.core.decision import Action, Verdict
 from idlewin.core.explain import wish
 from idlewin.core.status import Status
 from tests.exhausted.checks import Checks
 from tests.exhausted.cycle import Cycles, Plan
-from tests.exhausted.furnish import Room, Scene, Since
+from tests.exhausted.furnish import Scene
 from tests.exhausted.live import Liveness
 from tests.exhausted.state import (
     Cluster,
@@ -24,7 +24,8 @@ from tests.exhausted.state import (
     ranks,
     relabelled,
 )
-from tests.exhausted.steps import World
+from tests.exhausted.steps import Step, World
+from tests.exhausted.write import Writing, of_another
 
 IDLE = 0
 _READ = -1
@@ -43,14 +44,23 @@ class Leader(NamedTuple):
     """The status that it has read, where it has not looked yet."""
 
 
-class Moved(NamedTuple):
-    """One step, and who has made it: 0 and 1 are leaders, -1 the world."""
+class Led(NamedTuple):
+    """One step that a leader may take."""
 
-    words: str
-    state: tuple[int, int, int, int]
-    """Cluster, two leaders, faults left."""
-    who: int = -1
+    after: Cluster
+    leader: Leader
+    touches: str = ""
     broken: str = ""
+    cost: int = 0
+    """1: it is a fault."""
+    looks: str = ""
+    """What it does, in words; or, where it writes:"""
+    wrote: tuple[Action, Verdict] | None = None
+
+    @property
+    def words(self) -> str:
+        """For a trace."""
+        return f"{wish(self.wrote[0])}: {self.wrote[1]}" if self.wrote else self.looks
 
 
 @dataclass
@@ -77,6 +87,7 @@ class Explorer:
         self.statuses = Statuses()
         self.cycles = Cycles(scene, self.statuses)
         self.world = World(scene, self.statuses)
+        self.writing = Writing(scene, self.statuses)
         self.checks = Checks(scene, self.statuses)
         self.live = Liveness(self)
         self._clusters: dict[Cluster, int] = {}
@@ -87,11 +98,12 @@ class Explorer:
         self._use: list[frozenset[int]] = []
         self._used_c: list[int] = []
         self._used_l: list[int] = []
-        self._ranks: dict[tuple[int, int, int], dict[int, int] | None] = {}
+        self._ranks: dict[tuple[int, int, int], tuple[tuple[int, int], ...] | None] = {}
         self._renamed: dict[tuple[int, int, tuple[tuple[int, int], ...]], int] = {}
-        self._own: dict[int, list[tuple]] = {}
-        self._by_leader: dict[tuple[int, int], list[tuple]] = {}
-        self._touched: dict[tuple[int, str], int] = {}
+        self._worlds: tuple[dict[int, list], dict[int, list]] = ({}, {})
+        self._by_leader: dict[int, list] = {}
+        self._touches: dict[tuple[int, str], int] = {}
+        self._asked: set[int] = set()
         self.leader(Leader())
 
     # -- numbers for clusters and leaders
@@ -105,12 +117,31 @@ class Explorer:
         return number
 
     def leader(self, leader: Leader) -> int:
+        """Its number. An answer that is certain, and changes nothing, is had at once."""
         number = self._leaders.get(leader)
         if number is None:
+            sure = self._answered(leader)
+            if sure is not leader:
+                number = self._leaders[leader] = self.leader(sure)
+                return number
             number = self._leaders[leader] = len(self._leader)
             self._leader.append(leader)
             self._used_l.append(self._uses(frozenset(leader.epochs) - {0}))
         return number
+
+    def _answered(self, leader: Leader) -> Leader:
+        if leader.node <= 0:
+            return leader
+        node = self.cycles.nodes[leader.node]
+        if node.status is not None:
+            verdict = None if leader.fresh else Verdict.CONFLICT
+        else:
+            verdict = of_another(node.action, leader.moved)
+        if verdict is None:
+            return leader
+        return self._after(
+            leader, node, verdict, dict(zip(node.epochs, leader.epochs, strict=True))
+        )
 
     def _uses(self, epochs: frozenset[int]) -> int:
         if epochs not in self._used:
@@ -118,52 +149,59 @@ class Explorer:
             self._use.append(epochs)
         return self._used[epochs]
 
-    def begin(self) -> tuple[int, int, int, int]:
+    def begin(self) -> int:
         serving = Cluster(
             targets=tuple(Target() for _ in self.scene.claims),
             queues=tuple(Queue() for _ in self.scene.queues),
         )
         number, epochs = self.statuses.number(Status(epoch=1))
-        return (
-            self.cluster(serving._replace(status=number, epochs=epochs)),
-            IDLE,
-            IDLE,
-            self.scene.faults,
-        )
+        first = self.cluster(serving._replace(status=number, epochs=epochs))
+        return packed(first, IDLE, IDLE, self.scene.faults)
 
     # -- steps
 
-    def moves(self, state: tuple[int, int, int, int]) -> Iterator[Moved]:
-        """All that may happen next."""
-        c, a, b, left = state
-        for words, after, touches, cost, broken in self._world(c):
+    def moves(self, state: int) -> Iterator[tuple[int, str, bool]]:
+        """All that may happen next: (state, what it breaks, whether the leaders change places)."""
+        c, a, b, left = unpacked(state)
+        touched, moved = self._touched, self._moved
+        for after, touches, broken, cost in self._own(c, 0) + (self._own(c, 1) if left else []):
+            if touches:
+                yield moved(after, touched(a, touches), touched(b, touches), left - cost, broken)
+            else:
+                yield moved(after, a, b, left - cost, broken)
+        for after, mine, touches, broken, cost in self._led(c, a):
             if cost <= left:
-                if touches:
-                    a2, b2 = self._touch(a, touches), self._touch(b, touches)
-                    yield self._moved(words, (after, a2, b2, left - cost), -1, broken)
-                else:
-                    yield self._moved(words, (after, a, b, left - cost), -1, broken)
-        for words, after, mine, touches, broken in self._led(c, a):
-            other = self._touch(b, touches) if touches else b
-            yield self._moved(words, (after, mine, other, left), 0, broken)
-        if self.scene.leaders == 2:
-            for words, after, mine, touches, broken in self._led(c, b):
-                other = self._touch(a, touches) if touches else a
-                yield self._moved(words, (after, other, mine, left), 1, broken)
+                yield moved(after, mine, touched(b, touches), left - cost, broken)
+        if a == b or self.scene.leaders < 2:
+            return
+        for after, mine, touches, broken, cost in self._led(c, b):
+            if cost <= left:
+                yield moved(after, touched(a, touches), mine, left - cost, broken)
 
-    def _moved(self, words: str, state: tuple[int, int, int, int], who: int, broken: str) -> Moved:
-        c, a, b, left = state
+    def _told(self, state: int) -> Iterator[tuple[str, int]]:
+        """The same in words, with who does it: 0 and 1 are leaders, -1 the world."""
+        c, a, b, left = unpacked(state)
+        for step in (*self._steps(c, 0), *(self._steps(c, 1) if left else ())):
+            yield step.words, -1
+        for who, leader in ((0, a), (1, b)):
+            if who == 0 or (a != b and self.scene.leaders == 2):
+                yield from ((s.words, who) for s in self._leads(c, leader) if s.cost <= left)
+
+    def _moved(self, c: int, a: int, b: int, left: int, broken: str) -> tuple[int, str, bool]:
+        """A state by the smallest names of its epochs; the leaders are alike, and in order."""
         key = (self._used_c[c], self._used_l[a], self._used_l[b])
-        to = self._ranks.get(key, _UNKNOWN)
-        if to is _UNKNOWN:
+        names = self._ranks.get(key, _UNKNOWN)
+        if names is _UNKNOWN:
             used = self._use[key[0]] | self._use[key[1]] | self._use[key[2]]
             to = ranks(used)
-            to = self._ranks[key] = None if all(k == v for k, v in to.items()) else to
-        if to is not None:
-            names = tuple(sorted(to.items()))
+            names = None if all(k == v for k, v in to.items()) else tuple(sorted(to.items()))
+            self._ranks[key] = names
+        if names is not None:
             c = self._rename(c, -1, names)
             a, b = self._rename(a, 1, names), self._rename(b, 1, names)
-        return Moved(words, (c, a, b, left), who, broken)
+        if a > b and self.scene.leaders == 2:
+            return packed(c, b, a, left), broken, True
+        return packed(c, a, b, left), broken, False
 
     def _rename(self, number: int, kind: int, names: tuple[tuple[int, int], ...]) -> int:
         key = (number, kind, names)
@@ -177,28 +215,30 @@ class Explorer:
                 self._renamed[key] = self.leader(leader._replace(epochs=epochs))
         return self._renamed[key]
 
-    def _world(self, c: int) -> list[tuple]:
-        if c not in self._own:
-            cluster = self._cluster[c]
-            steps = [(0, s) for s in (*self.world.steps(cluster), *self.world.recoveries(cluster))]
-            steps += [(1, s) for s in self.world.faults(cluster)]
-            self._own[c] = [
-                (
-                    s.words,
-                    self.cluster(s.after),
-                    s.touches,
-                    cost,
-                    s.broken or self.checks.stands(s.after),
-                )
-                for cost, s in steps
-            ]
-        return self._own[c]
+    # -- the world's own
 
-    def _touch(self, number: int, touches: str) -> int:
-        if number == IDLE:
+    def _steps(self, c: int, cost: int) -> Iterator[Step]:
+        cluster = self._cluster[c]
+        if cost:
+            return self.world.faults(cluster)
+        return chain(self.world.steps(cluster), self.world.recoveries(cluster))
+
+    def _own(self, c: int, cost: int) -> list[tuple]:
+        """(cluster, touches, broken, cost) for each step of the world; cost 1: for each fault."""
+        ways = self._worlds[cost].get(c)
+        if ways is None:
+            ways = self._worlds[cost][c] = [
+                (self.cluster(s.after), s.touches, s.broken or self.checks.stands(s.after), cost)
+                for s in self._steps(c, cost)
+            ]
+        return ways
+
+    def _touched(self, number: int, touches: str) -> int:
+        """The leader once something that it has looked at is another."""
+        if not number or not touches:
             return number
         key = (number, touches)
-        if key not in self._touched:
+        if key not in self._touches:
             leader = self._leader[number]
             node = self.cycles.nodes[leader.node] if leader.node > 0 else None
             if touches == "status":
@@ -207,25 +247,29 @@ class Explorer:
                 after = leader._replace(moved=leader.moved | {touches})
             else:
                 after = leader
-            self._touched[key] = self.leader(after)
-        return self._touched[key]
+            self._touches[key] = self.leader(after)
+        return self._touches[key]
 
     # -- a leader's own
 
     def _led(self, c: int, number: int) -> list[tuple]:
-        """(words, cluster, leader, touches, broken) for each step that a leader may take."""
-        key = (c, number)
-        if key not in self._by_leader:
-            leader, cluster = self._leader[number], self._cluster[c]
-            if leader.node > 0:
-                steps = [self.write(cluster, leader), ("crashes", cluster, Leader(), "", "")]
-            else:
-                steps = list(self._looks(cluster, leader))
-            self._by_leader[key] = [
-                (words, self.cluster(after), self.leader(mine), touches, broken)
-                for words, after, mine, touches, broken in steps
+        """(cluster, leader, touches, broken, cost) for each step that a leader may take."""
+        key = c << _BITS | number
+        ways = self._by_leader.get(key)
+        if ways is None:
+            ways = self._by_leader[key] = [
+                (self.cluster(s.after), self.leader(s.leader), s.touches, s.broken, s.cost)
+                for s in self._leads(c, number)
             ]
-        return self._by_leader[key]
+        return ways
+
+    def _leads(self, c: int, number: int) -> Iterator[Led]:
+        cluster, leader = self._cluster[c], self._leader[number]
+        if leader.node <= 0:
+            yield from self._looks(cluster, leader)
+            return
+        yield self.write(cluster, leader)
+        yield Led(cluster, Leader(), looks="crashes")
 
     def _looks(self, cluster: Cluster, leader: Leader) -> Iterator[tuple]:
         shown = cluster
@@ -233,42 +277,40 @@ class Explorer:
             shown = cluster._replace(status=leader.status, epochs=leader.epochs)
         elif self.scene.slow:
             read = Leader(_READ, cluster.epochs, status=cluster.status)
-            yield "reads the rule, and is slow", cluster, read, "", ""
+            yield Led(cluster, read, looks="reads the rule, and is slow")
         for plan in self.cycles.plans(shown):
             words = f"looks{', ' + plan.since if plan.since else ''}: {plan.words}"
             if plan.node < 0:
-                yield words, cluster, Leader(), "", plan.words
+                yield Led(cluster, Leader(), broken=plan.words, looks=words)
             else:
-                yield words, cluster, self._with(plan, fresh=leader.fresh), "", ""
+                yield Led(cluster, self.goes(plan, fresh=leader.fresh), looks=words)
         if leader.node == _READ:
-            yield "crashes", cluster, Leader(), "", ""
+            yield Led(cluster, Leader(), looks="crashes")
 
-    def _with(self, plan: Plan, *, fresh: bool) -> Leader:
+    def goes(self, plan: Plan, *, fresh: bool) -> Leader:
+        """A leader that goes by a plan."""
         epochs = tuple(theirs for _, theirs in plan.epochs)
         return Leader(plan.node, epochs, fresh or not self.cycles.nodes[plan.node].remembers)
 
-    def write(self, cluster: Cluster, leader: Leader) -> tuple:
-        """The leader's next write: (words, cluster, leader, touches, broken)."""
+    def write(self, cluster: Cluster, leader: Leader) -> Led:
+        """The leader's next write."""
         node = self.cycles.nodes[leader.node]
         to = {0: 0, **dict(zip(node.epochs, leader.epochs, strict=True))}
-        touches, broken = "", ""
+        touches, broken, action = "", "", node.action
         if node.status is not None:
             number, (epoch, began) = node.status
-            action = replace(node.action, status=replace(node.action.status, epoch=to[epoch]))
             after, verdict = cluster, Verdict.CONFLICT
             if leader.fresh:
                 verdict, touches = Verdict.DONE, "status"
                 after = self._remembered(cluster, number, (to[epoch], to[began]))
         else:
-            action = node.action
             if hasattr(action, "epoch"):
                 action = replace(action, epoch=to[action.epoch])
-            room = Room(self.scene, cluster, self.statuses, Since())
-            after, verdict = room.apply(action, leader.moved)
+            after, verdict = self.writing.apply(cluster, action, node.name, leader.moved)
         if verdict is Verdict.DONE:
             broken = self.checks.written(cluster, after, node, stale=not leader.fresh)
-        words = f"{wish(action)}: {verdict}"
-        return words, after, self._after(leader, node, verdict, to), touches, broken
+        then = self._after(leader, node, verdict, to)
+        return Led(after, then, touches, broken, wrote=(action, verdict))
 
     def _after(self, leader: Leader, node, verdict: Verdict, to: dict[int, int]) -> Leader:
         number = dict(node.then)[verdict]
@@ -291,66 +333,80 @@ class Explorer:
 
     # -- all of it
 
-    def run(self, *, most: int = 10**9, seconds: float = 10**9, tell=None) -> Found:  # noqa: C901 - one loop
+    def run(self, *, most: int = 10**9, seconds: float = 10**9, tell=None) -> Found:
         """Look at every state; stop at so many, or after so long."""
         began, found = time.process_time(), Found(self.scene)
-        first = self.begin()
-        parents: dict[tuple, tuple | None] = {first: None}
-        layer, depth, asked = [first], 0, set()
+        parents = {(first := self.begin()): -1}
+        layer, depth = [first], 0
         while layer and len(parents) < most and time.process_time() - began < seconds:
-            following: list[tuple] = []
-            for at, state in enumerate(layer):
-                if len(parents) >= most:
-                    following = layer[at:] + following
-                    break
-                if state[0] not in asked:
-                    asked.add(state[0])
-                    if (stuck := self.live.stuck(self._cluster[state[0]])) is not None:
-                        kind, way = stuck
-                        if kind not in found.violations:
-                            found.violations[kind] = [*self.trace(parents, state), *way]
-                for move in self.moves(state):
-                    if move.broken:
-                        if move.broken not in found.violations:
-                            trace = self.trace(parents, state)
-                            found.violations[move.broken] = [*trace, self._named(move, [])]
-                        continue
-                    after = move.state
-                    if self.scene.leaders == 2 and after[1] > after[2]:
-                        after = (after[0], after[2], after[1], after[3])
-                    if after not in parents:
-                        parents[after] = state
-                        following.append(after)
-            layer, depth = following, depth + 1
+            layer, depth = self._layer(layer, parents, most, found), depth + 1
             if tell:
                 tell(depth, len(parents), len(layer), time.process_time() - began)
         found.states, found.left = len(parents), len(layer)
-        found.clusters, found.programs = len(self._cluster), len(self.cycles.nodes) - 1
+        found.clusters, found.programs = len(self._asked), len(self.cycles.nodes) - 1
         found.looks, found.seconds = self.cycles.looks, time.process_time() - began
         return found
 
-    def trace(self, parents: dict, state: tuple) -> list[str]:
-        """A shortest way to a state, in words."""
+    def _layer(
+        self, layer: list[int], parents: dict[int, int], most: int, found: Found
+    ) -> list[int]:
+        following: list[int] = []
+        for at, state in enumerate(layer):
+            if len(parents) >= most:
+                return layer[at:] + following
+            c = state >> _CLUSTER
+            if c not in self._asked:
+                self._asked.add(c)
+                if (stuck := self.live.stuck(self._cluster[c])) is not None:
+                    kind, way = stuck
+                    if kind not in found.violations:
+                        found.violations[kind] = [*self.trace(parents, state), *way]
+            for after, broken, _ in self.moves(state):
+                if broken:
+                    if broken not in found.violations:
+                        found.violations[broken] = self.trace(parents, state, broken)
+                elif after not in parents:
+                    parents[after] = state
+                    following.append(after)
+        return following
+
+    def trace(self, parents: dict[int, int], state: int, broken: str = "") -> list[str]:
+        """A shortest way to a state, in words, and to what is broken there."""
         way = [state]
-        while (before := parents[way[-1]]) is not None:
+        while (before := parents[way[-1]]) >= 0:
             way.append(before)
         way.reverse()
         names, told = ["A", "B"], []
-        for before, after in pairwise(way):
-            for move in self.moves(before):
-                c, a, b, left = move.state
-                swapped = self.scene.leaders == 2 and a > b
-                if not move.broken and (c, *((b, a) if swapped else (a, b)), left) == after:
-                    told.append(self._named(move, names))
-                    if swapped:
-                        names.reverse()
-                    break
+        for before, after in pairwise([*way, -1] if broken else way):
+            told.append(self._named(before, after, broken, names))
         return told
 
-    def _named(self, move: Moved, names: list[str]) -> str:
-        if move.who < 0:
-            return move.words
-        return f"leader {names[move.who] if names else 'X'} {move.words}"
+    def _named(self, before: int, after: int, broken: str, names: list[str]) -> str:
+        """The step between two states, or the one that breaks; ``names`` may change places."""
+        for (words, who), (to, breaks, swapped) in zip(
+            self._told(before), self.moves(before), strict=True
+        ):
+            if breaks == broken if after < 0 else (to == after and not breaks):
+                told = f"leader {names[who]} {words}" if who >= 0 else words
+                if swapped:
+                    names.reverse()
+                return told
+        raise AssertionError("no step leads there")
 
 
-_UNKNOWN: dict = {}
+#: Room for a million leaders, and four faults.
+_BITS, _FAULTS = 20, 2
+_CLUSTER = 2 * _BITS + _FAULTS
+_UNKNOWN = ((-1, -1),)
+
+
+def packed(c: int, a: int, b: int, left: int) -> int:
+    """A state as one number: cluster, two leaders, faults left."""
+    return ((c << _BITS | a) << _BITS | b) << _FAULTS | left
+
+
+def unpacked(state: int) -> tuple[int, int, int, int]:
+    """And back."""
+    left, state = state & 3, state >> _FAULTS
+    mask = (1 << _BITS) - 1
+    return state >> 2 * _BITS, state >> _BITS & mask, state & mask, left

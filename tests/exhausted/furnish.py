@@ -14,7 +14,7 @@ from datetime import timedelta
 from functools import cache
 from types import SimpleNamespace
 
-from idlewin.core.decision import Action, EvictPod, Outcome, SetActive, SetStopPolicy, Verdict
+from idlewin.core.decision import Action, Outcome
 from idlewin.core.load import Level
 from idlewin.core.phase import Phase
 from idlewin.core.pool import Pool, Record, RuleObject
@@ -45,7 +45,6 @@ from idlewin.sim.view import pool_of, rule_object
 from idlewin.sim.writes import Writes
 from tests.exhausted.state import (
     ADMITTED,
-    DELETED,
     DONE,
     DRAIN,
     EVICTED,
@@ -56,7 +55,6 @@ from tests.exhausted.state import (
     READY,
     RUNNING,
     UNPODDED,
-    US,
     Cluster,
     Queue,
     Statuses,
@@ -155,8 +153,10 @@ class Since:
 
     name: str = ""
     phase: timedelta = HOUR
-    idle: bool = True
-    """Idle for long enough."""
+    level: Level = Level.IDLE
+    """Whether users are there: chosen anew at each look, for they come and go as they like."""
+    long: bool = True
+    """Idle, or unknown, for long enough."""
     ahead: timedelta = 8 * HOUR
     """How long demand is likely to stay away."""
 
@@ -171,7 +171,6 @@ class Room:
     def __init__(self, scene: Scene, cluster: Cluster, statuses: Statuses, since: Since) -> None:
         self.scene, self.cluster = scene, cluster
         self.objects = Objects()
-        self.deleted: list[object] = []
         self._since = since
         self.status = self._status(statuses.get(cluster.status))
         self._nodes()
@@ -189,6 +188,10 @@ class Room:
             finalizer=True,
         )
 
+    def rehearse(self, actions: Sequence[Action]) -> tuple[Outcome, ...]:
+        """What would become of some writes."""
+        return writes(self.objects, [], up=self.cluster.up).rehearse(actions)
+
     def rule(self) -> RuleObject:
         """The rule as it is stored."""
         return rule_object(self.objects.rules[NAME])
@@ -199,7 +202,7 @@ class Room:
 
     def level(self) -> Level:
         """Demand."""
-        return Level.IDLE if self.cluster.idle else Level.BUSY
+        return self._since.level
 
     # -- there
 
@@ -334,78 +337,20 @@ class Room:
         if queue.work in ON_CARDS:
             self._pod(f"b-{index}", made, ending=queue.work != RUNNING)
 
-    # -- and back
 
-    def apply(self, action: Action, moved: frozenset[str]) -> tuple[Cluster, Verdict]:
-        """The cluster after an action; ``moved``: queues that a person wrote since the look, and
-        pods and work of the same name that are others by now.
-        """
-        verdict = self._of_another(action, moved) or self._writes().carry_out(action).verdict
-        targets = tuple(
-            self._target_after(before, self.objects.deployments[ref])
-            for before, ref in zip(self.cluster.targets, self.scene.refs, strict=True)
-        )
-        queues = tuple(self._queue_after(i, q) for i, q in enumerate(self.cluster.queues))
-        return self.cluster._replace(targets=targets, queues=queues), verdict
-
-    def rehearse(self, actions: Sequence[Action]) -> tuple[Outcome, ...]:
-        """What would become of some writes."""
-        return self._writes().rehearse(actions)
-
-    def _writes(self) -> Writes:
-        quiet = SimpleNamespace(
-            objects=self.objects,
-            up=self.cluster.up,
-            queue_written=lambda queue: None,
-            local_queue_written=lambda local: None,
-            active_written=lambda work: None,
-            changed=lambda target: None,
-            delete=self.deleted.append,
-            now=lambda: NOW,
-        )
-        return Writes(quiet, quiet, quiet, quiet)  # type: ignore[arg-type]
-
-    def _of_another(self, action: Action, moved: frozenset[str]) -> Verdict | None:
-        """The adapters' own no: what was looked at is another's, or another, by now."""
-        match action:
-            case EvictPod(pod=pod):
-                return Verdict.GONE if pod.uid in moved else None
-            case SetActive(uid=uid):
-                return Verdict.GONE if uid in moved else None
-            case SetStopPolicy(queue=name, policy=policy) if policy is OPEN:
-                queue = self.objects.queues[name]
-                closed = queue.stop_policy is not OPEN and queue.stop_policy is not queue.left
-                theirs = closed or (name in moved and queue.writer != US)
-                return Verdict.REFUSED if theirs else None
-            case _:
-                return None
-
-    @staticmethod
-    def _target_after(before: Target, now: Deployment) -> Target:
-        return before._replace(
-            replicas=now.replicas,
-            writer=now.writer,
-            record=(now.record.replicas, now.record.epoch) if now.record else None,
-            at_our_zero=now.at_our_zero,
-        )
-
-    def _queue_after(self, index: int, before: Queue) -> Queue:
-        name = self.scene.queue_name(index)
-        now, local = self.objects.queues[name], self.objects.local_queues["batch", name]
-        work = self.objects.works.get(("batch", f"job-{index}"))
-        after = before._replace(
-            policy=now.stop_policy,
-            writer=now.writer,
-            left=now.left or OPEN,
-            epoch=now.epoch or 0,
-            settled=before.settled if now.stop_policy is before.policy else 0,
-            local=local.stop_policy,
-            local_settled=before.local_settled and local.stop_policy is before.local,
-            active=work.active if work else True,
-        )
-        if before.work == RUNNING and self.objects.pods[f"b-{index}"] in self.deleted:
-            after = after._replace(work=DELETED)
-        return after
+def writes(objects: Objects, deleted: list[object], *, up: bool) -> Writes:
+    """What carries out writes; ``deleted`` is told the pods."""
+    quiet = SimpleNamespace(
+        objects=objects,
+        up=up,
+        queue_written=lambda queue: None,
+        local_queue_written=lambda local: None,
+        active_written=lambda work: None,
+        changed=lambda target: None,
+        delete=deleted.append,
+        now=lambda: NOW,
+    )
+    return Writes(quiet, quiet, quiet, quiet)  # type: ignore[arg-type]
 
 
 def drains(queue: Queue) -> bool:

@@ -7,13 +7,15 @@ first. A leader for whom nothing is due waits, and time passes. What the world m
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tests.exhausted.state import Cluster, epochs_of, ranks, relabelled
 
 if TYPE_CHECKING:
     from tests.exhausted.explore import Explorer
 
+#: A step, in words by itself or to be put in words.
+Told = Any
 #: Far more steps than any return takes.
 STEPS = 120
 
@@ -28,10 +30,10 @@ class Liveness:
 
     def stuck(self, cluster: Cluster) -> tuple[str, list[str]] | None:
         """None where serving comes back; else what is broken, and the way that does not end."""
-        begin = _users(cluster)
+        begin = _plain(cluster)
         for leads, good, bad in zip((False, True), self._good, self._bad, strict=True):
             way: list[Cluster] = []
-            told: list[str] = []
+            told: list[Told] = []
             now = begin
             while now not in good:
                 if now in bad:
@@ -43,18 +45,21 @@ class Liveness:
                 step = self._next(now, leads=leads) if len(way) < STEPS else None
                 if step is None or step[1]:
                     bad.update(way)
-                    return self._words(now, step), ["users are there, faults are over", *told]
+                    return self._kind(now, step), [
+                        "users are there, faults are over",
+                        *map(_words, told),
+                    ]
                 told.append(step[2])
                 now = step[0]
             good.update(way)
         return None
 
-    def _words(self, now: Cluster, step: tuple[Cluster, str, str] | None) -> str:
+    def _kind(self, now: Cluster, step: tuple[Cluster, str, Told] | None) -> str:
         if step is not None:
             return step[1]
         return f"P3: serving does not come back from {self._explorer.statuses.phase(now.status)}"
 
-    def _next(self, now: Cluster, *, leads: bool) -> tuple[Cluster, str, str] | None:
+    def _next(self, now: Cluster, *, leads: bool) -> tuple[Cluster, str, Told] | None:
         """(cluster, broken, words) after the next step; None: nothing moves any more."""
         led, world = self._led(now), self._world(now)
         first, second = (led, world) if leads else (world, led)
@@ -67,21 +72,28 @@ class Liveness:
 
     def _led(self, now: Cluster):
         """A whole cycle; the earliest at which anything is due."""
-        for plan in self._explorer.cycles.plans(now):
+        for plan in self._explorer.cycles.plans(now, users=True):
             if plan.node < 0:
                 yield now, plan.words, plan.words
                 return
-            leader, after, told = self._explorer._with(plan, fresh=True), now, []
+            leader, after, told = self._explorer.goes(plan, fresh=True), now, []
             while leader.node:
-                words, after, leader, _, broken = self._explorer.write(after, leader)
-                told.append(words)
-                if broken:
-                    yield after, broken, words
+                led = self._explorer.write(after, leader)
+                after, leader = led.after, led.leader
+                told.append(led)
+                if led.broken:
+                    yield after, led.broken, led.words
                     return
-            if _users(after) != now:
-                yield _users(after), "", f"leader {plan.words}: " + ", ".join(told)
+            if _plain(after) != now:
+                yield _plain(after), "", (plan, tuple(told))
 
 
-def _users(cluster: Cluster) -> Cluster:
-    plain = cluster._replace(idle=False)
-    return relabelled(plain, ranks(epochs_of(plain)))
+def _words(told: Told) -> str:
+    if isinstance(told, str):
+        return told
+    plan, writes = told
+    return f"leader {plan.words}: " + ", ".join(led.words for led in writes)
+
+
+def _plain(cluster: Cluster) -> Cluster:
+    return relabelled(cluster, ranks(epochs_of(cluster)))

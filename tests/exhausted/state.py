@@ -81,7 +81,6 @@ class Cluster(NamedTuple):
     """The status's epoch, and the one at which giving back began."""
     up: bool = True
     """Kueue runs."""
-    idle: bool = False
     paused: bool = False
     lost: bool = False
     """The status was lost, since the last handover was complete."""

@@ -68,9 +68,6 @@ class World:
         for index in range(len(c.queues)):
             yield from self._seen(c, index)
             yield from self._work(c, index)
-        yield Step(
-            "demand goes" if not c.idle else "demand comes", c._replace(idle=not c.idle), due=False
-        )
 
     def _serving(self, c: Cluster) -> Iterator[Step]:
         batch = any(queue.work in ON_CARDS for queue in c.queues)

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from idlewin.core.decision import Action, Outcome, SetStopPolicy, StopLocalQueue
+from idlewin.core.decision import (
+    Action,
+    FenceQueue,
+    Outcome,
+    SetStopPolicy,
+    StopLocalQueue,
+    Verdict,
+)
 from idlewin.core.phase import Phase
 from idlewin.core.pool import StopPolicy
-from idlewin.sim.cluster import Calm
+from idlewin.sim.cluster import Calm, Crash
 from idlewin.sim.people import People
 from idlewin.sim.world import World
 from tests.simulation.checks import Checks
 from tests.simulation.conduct import Conduct
-from tests.simulation.scenery import NAME, RESUMABLE, SHORT, START, a_job, a_setup, minutes
+from tests.simulation.scenery import NAME, RESUMABLE, SHORT, START, a_job, a_setup, minutes, seconds
 from tests.simulation.swarm import controller
 
 
@@ -21,12 +28,18 @@ class Meanwhile(Calm):
 
     def __init__(self, kind: Callable[[Action], bool], happens: Callable[[], object]) -> None:
         self._kind, self._happens, self.over = kind, happens, False
+        self.answers: list[Outcome] = []
 
     def before(self, action: Action) -> Outcome | None:
         if not self.over and self._kind(action):
             self.over = True
             self._happens()
         return None
+
+    def after(self, outcome: Outcome) -> Outcome:
+        if self._kind(outcome.action):
+            self.answers.append(outcome)
+        return outcome
 
 
 def harvesting() -> World:
@@ -76,3 +89,37 @@ def test_a_leader_that_wakes_after_another_gave_all_back_closes_no_local_queue()
     assert late.over
     policies = {local.name: local.stop_policy for local in world.objects.local_queues.values()}
     assert policies == dict.fromkeys((RESUMABLE, SHORT), StopPolicy.NONE)
+
+
+def test_serving_is_not_restored_before_a_queue_carries_the_fence_of_this_return():
+    """One leader is frozen before an opening, another dies before its fence, a third goes on."""
+    world = World(seed=3, start=START, setups=[a_setup(jobs=(a_job(),))], controller=controller)
+    Conduct(Checks(world))
+
+    def dies() -> None:
+        raise Crash
+
+    def stops(action: Action) -> bool:
+        return isinstance(action, SetStopPolicy | FenceQueue)
+
+    def leads(until: Callable[[], bool]) -> None:
+        """Another takes over, and dies before a stop or a fence once it is time."""
+        world.start_controller(alone=False)
+        died = Meanwhile(lambda action: stops(action) and until(), dies)
+        world.cluster.interference = died
+        while not died.over and phase(world) != Phase.SERVING:
+            world.clock.run(world.clock.now() + seconds(0.2))
+
+    def others_give_back() -> None:
+        People(world).pause(NAME, paused=True)
+        leads(until=lambda: phase(world) == Phase.RECLAIMING)
+        leads(until=lambda: phase(world) == Phase.RESTORING)
+
+    late = Meanwhile(
+        lambda action: isinstance(action, SetStopPolicy) and action.policy is StopPolicy.NONE,
+        others_give_back,
+    )
+    world.cluster.interference = late
+    world.run(START + minutes(90))
+
+    assert [answer.verdict for answer in late.answers] == [Verdict.REFUSED]
