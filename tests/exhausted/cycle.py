@@ -47,6 +47,7 @@ from tests.exhausted.state import (
     epochs_of,
     ranks,
     relabelled,
+    told_apart,
 )
 
 END = 0
@@ -197,9 +198,7 @@ class Cycle(Controller):
     seen: tuple[Situation, Decision] | None = None
 
     def _second_look(self, s: Situation, decision: Decision) -> tuple[Situation, Decision]:
-        rule = self._cluster.rule(s.object.name)
-        again = replace(self._observer.situation(rule, fresh=True), forced=s.forced)
-        return (s, decision) if again == s else super()._second_look(s, decision)
+        return s, decision
 
     def _act(self, s: Situation, decision: Decision) -> tuple[Decision, tuple[Outcome, ...]]:
         self.seen = (s, decision)
@@ -226,9 +225,11 @@ class Cycles:
     def plans(self, cluster: Cluster, *, users: bool = False) -> Iterator[Plan]:
         """What a leader that looks now may do, whatever time it is; ``users``: they are there."""
         seen = set()
+        cluster = told_apart(cluster, self.statuses.phase(cluster.status))
         used = epochs_of(cluster)
         to = ranks(used)
-        plain = _shown(relabelled(cluster, to))
+        serving = self.statuses.phase(cluster.status) is Phase.SERVING
+        plain = _shown(relabelled(cluster, to), serving=serving)
         back = {rank: epoch for epoch, rank in to.items()}
         new = max(to.values()) + 1
         back[new] = max(used | {0}) + 1
@@ -350,9 +351,10 @@ def _kueue_is_at_it(cluster: Cluster) -> bool:
     )
 
 
-def _shown(cluster: Cluster) -> Cluster:
+def _shown(cluster: Cluster, *, serving: bool) -> Cluster:
     """Without what no look shows."""
     return cluster._replace(
+        up=cluster.up or not serving,  # A rehearsal only asks for it.
         lost=False,
         pruned=False,
         targets=tuple(

@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from idlewin.core.phase import Phase
+from idlewin.core.phase import GIVING_BACK, Phase
 from idlewin.core.pool import StopPolicy
 from idlewin.core.reason import Reason
 from idlewin.core.status import Counters, Status
@@ -200,3 +200,30 @@ def relabelled(cluster: Cluster, to: Mapping[int, int]) -> Cluster:
             for target in cluster.targets
         ),
     )
+
+
+def told_apart(cluster: Cluster, phase: Phase) -> Cluster:
+    """The same with the smallest epochs that no decision can tell from its own.
+
+    A decision asks for the highest of all, to make a higher one; in a return for the queues that
+    are at its beginning or later; in an open window for those that are at the status's own.
+    """
+    first, began = cluster.epochs
+    top = max(epochs_of(cluster), default=0)
+    gives_back = phase in GIVING_BACK
+
+    def plain(epoch: int) -> int:
+        return epoch if epoch in (0, top) else 1
+
+    def of_queue(epoch: int) -> int:
+        if phase is Phase.HARVESTING and epoch == first:
+            return epoch
+        return began if gives_back and began <= epoch < top else plain(epoch)
+
+    queues = tuple(q._replace(epoch=of_queue(q.epoch)) for q in cluster.queues)
+    targets = tuple(
+        t._replace(record=(t.record[0], plain(t.record[1]))) if t.record else t
+        for t in cluster.targets
+    )
+    epochs = (first, began if gives_back else 0)
+    return cluster._replace(epochs=epochs, queues=queues, targets=targets)
