@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
 
 from tests.exhausted.explore import Explorer, Found
+from tests.exhausted.furnish import Scene
 from tests.exhausted.scenes import SCENES
 
 COLUMNS = (
@@ -44,16 +46,30 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.exhausted", description=__doc__)
     parser.add_argument("scenes", nargs="*", metavar="SCENE", help="which; all, if none")
     parser.add_argument("--most", type=int, default=150_000, help="states of a scene, at most")
+    parser.add_argument("--leaders", type=int, help="how many; else as many as the scene has")
+    parser.add_argument("--faults", type=int, help="how many, at most three; else the scene's")
+    parser.add_argument("--kinds", help="kinds of faults, with commas between; else the scene's")
     asked = parser.parse_args()
     rows, broken = [], False
     for name in asked.scenes or SCENES:
-        found = Explorer(SCENES[name]).run(most=asked.most, tell=progress)
+        scene = changed(SCENES[name], asked)
+        found = Explorer(scene).run(most=asked.most, tell=progress)
         print(row(found), flush=True)
         print(told(found), flush=True)
         rows.append(row(found))
         broken = broken or bool(found.violations)
     print("\n".join([COLUMNS, "|---" * 7 + "|", *rows]))
     return int(broken)
+
+
+def changed(scene: Scene, asked: argparse.Namespace) -> Scene:
+    """The scene as the command line has it."""
+    how = {
+        key: getattr(asked, key) for key in ("leaders", "faults") if getattr(asked, key) is not None
+    }
+    if asked.kinds is not None:
+        how["kinds"] = tuple(asked.kinds.split(","))
+    return replace(scene, **how)
 
 
 def progress(depth: int, states: int, layer: int, seconds: float) -> None:

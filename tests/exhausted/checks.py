@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from idlewin.core.decision import (
     EvictPod,
+    ReleaseRule,
     Remember,
     ScaleBack,
     ScaleToZero,
@@ -69,6 +70,8 @@ class Checks:
                     return "P2: a stale leader opens a queue beside serving"
                 if queue.policy is not OPEN and queue.writer == PERSON:
                     return "P6: a queue is opened that a person has closed"
+            case ReleaseRule() if after.gone:
+                return self._let_go(after)
             case (SetActive(active=False) | EvictPod()) as action:
                 return self._evicted(before, action)
         return self.stands(after)
@@ -76,6 +79,14 @@ class Checks:
     def _index(self, name: str) -> int:
         names = [self._scene.queue_name(i) for i in range(len(self._scene.queues))]
         return names.index(name)
+
+    def _let_go(self, after: Cluster) -> str:
+        if any(target.at_our_zero or target.record for target in after.targets):
+            named = after.lost and after.pruned
+            return "" if named else "P3: the rule is let go while serving is at our zero"
+        if any(_ours_open(queue) for queue in after.queues):
+            return "P3: the rule is let go while a queue of ours stands open"
+        return ""
 
     def _evicted(self, before: Cluster, action: SetActive | EvictPod) -> str:
         name = action.pod.owner.partition("/")[2] if isinstance(action, EvictPod) else action.name
@@ -134,7 +145,7 @@ class Checks:
 
     def back(self, cluster: Cluster) -> bool:
         """Whether serving is back, or cannot be by anybody's knowledge; the queues shut."""
-        if self._statuses.phase(cluster.status) is not Phase.SERVING:
+        if not cluster.gone and self._statuses.phase(cluster.status) is not Phase.SERVING:
             return False
         for target in cluster.targets:
             named = cluster.lost and cluster.pruned and target.at_our_zero

@@ -22,6 +22,7 @@ from idlewin.core.decision import (
     EvictPod,
     FenceQueue,
     Outcome,
+    ReleaseRule,
     Remember,
     ScaleBack,
     ScaleToZero,
@@ -91,6 +92,7 @@ _NO: dict[type[Action], tuple[Verdict, ...]] = {
     FenceQueue: (Verdict.REFUSED,),
     SetActive: (Verdict.REFUSED, Verdict.GONE),
     EvictPod: (Verdict.GONE,),
+    ReleaseRule: (Verdict.GONE,),
 }
 
 
@@ -216,6 +218,7 @@ class Cycles:
 
     def __init__(self, scene: Scene, statuses: Statuses) -> None:
         self.scene, self.statuses = scene, statuses
+        self._unanswered = (Verdict.FAILED,) if "unanswered" in scene.kinds else ()
         self.nodes: list[Node] = [Node(None, 0, None, (), (), remembers=False, minds=frozenset())]  # type: ignore[arg-type]
         self._numbers: dict[object, int] = {}
         self._names: dict[str, int] = {}
@@ -224,6 +227,8 @@ class Cycles:
 
     def plans(self, cluster: Cluster, *, users: bool = False) -> Iterator[Plan]:
         """What a leader that looks now may do, whatever time it is; ``users``: they are there."""
+        if cluster.gone:
+            return
         seen = set()
         cluster = told_apart(cluster, self.statuses.phase(cluster.status))
         used = epochs_of(cluster)
@@ -305,7 +310,7 @@ class Cycles:
             go()
         except Waiting:
             action = seat.asked[-1]
-            verdicts = (Verdict.DONE, *_NO.get(type(action), ()))
+            verdicts = (Verdict.DONE, *_NO.get(type(action), ()), *self._unanswered)
             then = tuple(
                 (v, self._grown(seat, cycle, cycle.again, (*answers, v))) for v in verdicts
             )

@@ -130,7 +130,7 @@ class Explorer:
         return number
 
     def _answered(self, leader: Leader) -> Leader:
-        if leader.node <= 0:
+        if leader.node <= 0 or "unanswered" in self.scene.kinds:
             return leader
         node = self.cycles.nodes[leader.node]
         if node.status is not None:
@@ -268,8 +268,10 @@ class Explorer:
         if leader.node <= 0:
             yield from self._looks(cluster, leader)
             return
-        yield self.write(cluster, leader)
+        yield (wrote := self.write(cluster, leader))
         yield Led(cluster, Leader(), looks="crashes")
+        if "unanswered" in self.scene.kinds and wrote.wrote:
+            yield from self._unanswered(cluster, leader, wrote)
 
     def _looks(self, cluster: Cluster, leader: Leader) -> Iterator[tuple]:
         shown = cluster
@@ -286,6 +288,19 @@ class Explorer:
                 yield Led(cluster, self.goes(plan, fresh=leader.fresh), looks=words)
         if leader.node == _READ:
             yield Led(cluster, Leader(), looks="crashes")
+
+    def _unanswered(self, cluster: Cluster, leader: Leader, wrote: Led) -> Iterator[Led]:
+        """No answer to a write: it was not made, or it was."""
+        node = self.cycles.nodes[leader.node]
+        to = {0: 0, **dict(zip(node.epochs, leader.epochs, strict=True))}
+        then, told = self._after(leader, node, Verdict.FAILED, to), wrote.wrote
+        assert told is not None
+        yield Led(cluster, then, cost=1, wrote=(told[0], Verdict.FAILED))
+        if told[1] is Verdict.DONE:
+            if node.status is not None and then.node:
+                then = then._replace(fresh=not self.cycles.nodes[then.node].remembers)
+            words = f"{wish(told[0])}: done, but not answered"
+            yield Led(wrote.after, then, wrote.touches, wrote.broken, cost=1, looks=words)
 
     def goes(self, plan: Plan, *, fresh: bool) -> Leader:
         """A leader that goes by a plan."""

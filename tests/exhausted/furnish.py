@@ -47,12 +47,13 @@ from tests.exhausted.state import (
     ADMITTED,
     DONE,
     DRAIN,
+    ENDING,
     EVICTED,
     NO_PODS,
     NOW,
     ON_CARDS,
     OPEN,
-    READY,
+    PENDING,
     RUNNING,
     UNPODDED,
     Cluster,
@@ -88,6 +89,8 @@ class Scene:
     """A leader may be frozen between its read of the rule and its look, too."""
     prompt: bool = True
     """A Kueue that runs sees and drains within 15 s. Dead ones do nothing, either way."""
+    pending: bool = False
+    """Pods of serving that find no card wait, and are seen to."""
     fit: bool = False
     """The forecast may move so near that only work under contract fits."""
 
@@ -186,6 +189,7 @@ class Room:
             created_at=NOW - 48 * HOUR,
             status=self.status,
             finalizer=True,
+            deleting=cluster.deleting,
         )
 
     def rehearse(self, actions: Sequence[Action]) -> tuple[Outcome, ...]:
@@ -267,7 +271,11 @@ class Room:
         )
         if target.pods != NO_PODS:
             for number in range(max(1, target.replicas)):
-                self._pod(f"s-{index}-{number}", made, ending=target.pods != READY)
+                name = f"s-{index}-{number}"
+                self._pod(name, made, ending=target.pods == ENDING)
+                if target.pods == PENDING:
+                    pod = self.objects.pods[name]
+                    pod.node, pod.running, pod.ready = None, False, False
 
     def _pod(self, name: str, owner: Deployment | Work, *, ending: bool) -> None:
         self.objects.pods[name] = SimPod(

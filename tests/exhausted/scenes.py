@@ -25,5 +25,7 @@ _FOUND = (
     _scene("two-slow", "device node, contract, slow reads", 2, 0, claims=(0,), slow=True),
     _scene("both", "two targets, a contract and a Wait queue, a near forecast", 1, 1,
            claims=(0, 1), queues=("contract", "wait"), fit=True),
+    _scene("pending", "claimed, Wait, pods of serving that wait for cards", 1, 1,
+           queues=("wait",), pending=True),
 )  # fmt: skip
 SCENES = {scene.name: scene for scene in _FOUND}

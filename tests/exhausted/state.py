@@ -32,7 +32,7 @@ DONE = "done"
 ADMITTED = frozenset({BETWEEN, RUNNING, DELETED, EVICTED, UNPODDED})
 ON_CARDS = frozenset({RUNNING, DELETED, EVICTED, LEAVING})
 
-NO_PODS, READY, ENDING = "none", "ready", "ending"
+NO_PODS, PENDING, READY, ENDING = "none", "pending", "ready", "ending"
 
 
 class Target(NamedTuple):
@@ -82,6 +82,9 @@ class Cluster(NamedTuple):
     up: bool = True
     """Kueue runs."""
     paused: bool = False
+    deleting: bool = False
+    gone: bool = False
+    """The rule was deleted, and let go."""
     lost: bool = False
     """The status was lost, since the last handover was complete."""
     pruned: bool = False

@@ -19,6 +19,7 @@ from tests.exhausted.state import (
     NO_PODS,
     ON_CARDS,
     OPEN,
+    PENDING,
     PERSON,
     READY,
     RUNNING,
@@ -58,6 +59,8 @@ class World:
             "prune": self._pruned,
             "lose": self._lost,
             "pause": self._paused,
+            "delete": self._deleted,
+            "unanswered": lambda _: iter(()),  # A leader's own: explore.py.
         }
 
     # -- by itself
@@ -73,12 +76,14 @@ class World:
         batch = any(queue.work in ON_CARDS for queue in c.queues)
         for index, target in enumerate(c.targets):
             name = self._scene.refs[index].name
-            if target.replicas and target.pods == NO_PODS:
+            if target.replicas and target.pods in (NO_PODS, PENDING):
                 if not batch or not self._scene.claims[index]:
                     yield Step(f"{name} is ready", c.with_target(index, pods=READY))
+                elif self._scene.pending and target.pods == NO_PODS:
+                    yield Step(f"{name}'s pod waits", c.with_target(index, pods=PENDING))
             elif not target.replicas and target.pods == READY:
                 yield Step(f"{name}'s pods end", c.with_target(index, pods=ENDING))
-            elif target.pods == ENDING:
+            elif target.pods in (ENDING, PENDING):
                 yield Step(f"{name}'s pods are gone", c.with_target(index, pods=NO_PODS))
 
     def _seen(self, c: Cluster, index: int) -> Iterator[Step]:
@@ -115,7 +120,7 @@ class World:
             case "admitted, between pods":
                 free = not any(q.work in ON_CARDS for q in c.queues)
                 free = free and not any(
-                    t.pods != NO_PODS and claims
+                    t.pods in (READY, ENDING) and claims
                     for t, claims in zip(c.targets, self._scene.claims, strict=True)
                 )
                 if c.up and free:
@@ -176,7 +181,7 @@ class World:
 
     def faults(self, c: Cluster) -> Iterator[Step]:
         """What may go wrong next, at the cost of one fault."""
-        for kind in self._scene.kinds:
+        for kind in () if c.gone else self._scene.kinds:
             yield from self._faults[kind](c)
 
     def recoveries(self, c: Cluster) -> Iterator[Step]:
@@ -244,3 +249,7 @@ class World:
     def _paused(self, c: Cluster) -> Iterator[Step]:
         if not c.paused:
             yield Step("A PERSON pauses the rule", c._replace(paused=True), touches="status")
+
+    def _deleted(self, c: Cluster) -> Iterator[Step]:
+        if not c.deleting:
+            yield Step("A PERSON deletes the rule", c._replace(deleting=True), touches="status")

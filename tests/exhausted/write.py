@@ -32,6 +32,8 @@ class _Written(NamedTuple):
     queues: tuple[tuple, ...]
     deleted: int | None = None
     """Of which queue the pod was deleted."""
+    gone: bool = False
+    """The rule is."""
 
 
 class Writing:
@@ -62,7 +64,8 @@ class Writing:
             _queue_after(before, now, deleted=done.deleted == index)
             for index, (before, now) in enumerate(zip(cluster.queues, done.queues, strict=True))
         )
-        return cluster._replace(targets=targets, queues=queues), done.verdict
+        gone = cluster.gone or done.gone
+        return cluster._replace(targets=targets, queues=queues, gone=gone), done.verdict
 
     def _carried_out(self, part: Cluster, action: Action, moved: frozenset[str]) -> _Written:
         objects, deleted = Room(self._scene, part, self._statuses, Since()).objects, []
@@ -84,7 +87,8 @@ class Writing:
                            local.stop_policy, work.active if work else True))  # fmt: skip
             if objects.pods.get(f"b-{index}") in deleted:
                 gone = index
-        return _Written(verdict, tuple(targets), tuple(queues), gone)
+        left = not objects.rules
+        return _Written(verdict, tuple(targets), tuple(queues), gone, left)
 
 
 def of_another(action: Action, moved: frozenset[str]) -> Verdict | None:
@@ -116,6 +120,7 @@ def _part(cluster: Cluster, action: Action) -> Cluster:
         status=int(cluster.status > 0),
         epochs=(cluster.epochs[0], 0),
         up=cluster.up,
+        deleting=cluster.deleting,
     )
 
 
