@@ -1,4 +1,17 @@
-"""Breadth first: every state that is reached, by every order of steps, each looked at once."""
+"""Breadth first: every state that is reached, by every order of steps, each looked at once.
+
+What is left out of a state, and why no step is lost by it:
+
+- Demand, and how long things have lasted, are chosen anew at each look: users come and go as they
+  like, so every state has the same futures whatever it was before.
+- Epochs are the smallest numbers in the same order; looks are shared where no decision can tell
+  their epochs apart (``told_apart``: it asks for the highest, and against one other).
+- The leaders are alike: of two states that differ in who is who, one is kept.
+- A write that depends on a version that is past has one answer, and changes nothing: it is had at
+  once, for no other step can see whether it was.
+- Equal looks are decided once, and equal writes to equal parts of the cluster made once: both are
+  functions of what they are given.
+"""
 
 from __future__ import annotations
 
