@@ -176,7 +176,7 @@ class Seat:
 
 
 _BUSY = Since("users there", level=Level.BUSY)
-#: While giving back nothing asks for demand; a test compares.
+#: While giving back no guard asks for demand; what is counted of it is no part of a state.
 _GIVING_BACK = (
     Since("", timedelta(), level=Level.BUSY),
     Since("20 s later", MINUTE / 2, level=Level.BUSY),
