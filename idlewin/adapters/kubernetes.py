@@ -90,7 +90,7 @@ class KubernetesCluster:
 
     def look(self, scope: Scope, *, fresh: bool = False) -> Pool:
         """What the cluster shows. Fresh: by reads made now. Raises LookError."""
-        # Even a fresh look needs what only the watches have: webhooks, autoscalers, cohorts.
+        # Even a fresh look needs what only the watches have: work that waits, rules.
         if trouble := self._stores.trouble(synced_only=fresh):
             raise LookError(f"the cluster is not in sight: {'; '.join(trouble)}")
         try:

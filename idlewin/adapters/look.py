@@ -54,6 +54,7 @@ class Look:
             nodes=tuple(node["metadata"]["name"] for node in self._nodes),
             labels={node["metadata"]["name"]: labels_of(node) for node in self._nodes},
             quota=self._quota(),
+            unseen=self._stores.unseen(),
         )
 
     def generations(self) -> dict[str, int]:
@@ -75,9 +76,11 @@ class Look:
         return Around(
             resource=self._scope.resource,
             autoscalers=tuple(self._stores.autoscalers.by("namespace", namespace)),
-            inside_kueue=inside(
+            # Of a namespace that is not seen nothing is said; that it is not, is.
+            inside_kueue=known is not None
+            and inside(
                 hooks,
-                labels_of(known) if known else {},
+                labels_of(known),
                 (kind.plural, labels_of(raw)),
                 kind.pod_labels(raw),
             ),

@@ -82,6 +82,8 @@ class Reflector:
         self.path = path
         self.counts = Counts()
         self.synced = Event()
+        self.tried = Event()
+        """Set once there was any answer, or none came: listed, or its trouble is known."""
         self.trouble = ""
         """What went wrong last; empty while all is well."""
         self.in_sight: Callable[[], object] = lambda: None
@@ -165,6 +167,7 @@ class Reflector:
                 raise
             self._store.clear()
         self.synced.set()
+        self.tried.set()
         self._in_touch_again()
         return bool(self._version)
 
@@ -217,6 +220,7 @@ class Reflector:
         self.counts.failures += 1
         self._failures += 1
         self.trouble = why
+        self.tried.set()
         if self._lost_since is None:
             self._lost_since = monotonic()
         longest = self._timing.longest_retry

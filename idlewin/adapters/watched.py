@@ -49,9 +49,10 @@ class Watched:
     def __init__(self, api: Api, timing: Timing | None = None) -> None:
         self._api, self._timing = api, timing
         self._reflectors: list[Reflector] = []
+        self._checks: list[Reflector] = []
         self.rules = self._add(RULES, trim_rule)
         self.queues = self._add(QUEUES, trim_queue, rule=_adopted_by)
-        self.cohorts = self._add(f"{KUEUE}/cohorts", trim_cohort)
+        self.cohorts = self._add_check(f"{KUEUE}/cohorts", trim_cohort)
         self.local_queues = self._add(LOCAL_QUEUES, trim_local_queue, queue=_queue_of_local)
         self.workloads = self._add(
             WORKLOADS, trim_workload, admitted=_admitted_by, local=_local_of_workload
@@ -59,16 +60,16 @@ class Watched:
         self.serving = {
             kind.kind: self._add(kind.watch_path, kind.trim, rule=recorded_by) for kind in KINDS
         }
-        self.autoscalers = self._add(
+        self.autoscalers = self._add_check(
             "/apis/autoscaling/v2/horizontalpodautoscalers", trim_autoscaler, namespace=_namespace
         )
         self.pods = self._add(
             PODS, lambda raw: trim_pod(raw, _POD_OWNERS), node=_node, namespace=_namespace
         )
         self.nodes = self._add(NODES, trim_node)
-        self.namespaces = self._add("/api/v1/namespaces", trimmed)
+        self.namespaces = self._add_check("/api/v1/namespaces", trimmed)
         self.webhooks = tuple(
-            self._add(f"{_ADMISSION}/{kind}webhookconfigurations", trim_webhooks)
+            self._add_check(f"{_ADMISSION}/{kind}webhookconfigurations", trim_webhooks)
             for kind in ("mutating", "validating")
         )
 
@@ -82,6 +83,17 @@ class Watched:
         reflector = Reflector(self._api, path, store, self._timing)
         reflector.back = self._hurry
         self._reflectors.append(reflector)
+        return store
+
+    def _add_check(
+        self,
+        path: str,
+        trim: Callable[[Json], Json | None],
+        **indexes: Callable[[Json], Iterable[str]],
+    ) -> Store:
+        """A kind that only says whether a window may be opened: no return waits for it."""
+        store = self._add(path, trim, **indexes)
+        self._checks.append(self._reflectors[-1])
         return store
 
     def _hurry(self) -> None:
@@ -102,17 +114,23 @@ class Watched:
             reflector.join()
 
     def wait_synced(self, timeout: timedelta) -> bool:
-        """Whether all kinds were listed once, within a time."""
+        """Whether all kinds were listed once, within a time; those for checks were tried."""
         end = monotonic() + timeout.total_seconds()
-        return all(one.synced.wait(max(0, end - monotonic())) for one in self._reflectors)
+        awaited = [one.tried if one in self._checks else one.synced for one in self._reflectors]
+        return all(event.wait(max(0, end - monotonic())) for event in awaited)
 
     def trouble(self, *, synced_only: bool = False) -> tuple[str, ...]:
-        """Kinds that the stores do not show as they are, each with the reason."""
+        """Kinds that the stores do not show as they are, each with the reason; none for checks."""
         return tuple(
-            f"{one.path}: {one.trouble or NOT_LISTED}"
+            _told(one)
             for one in self._reflectors
-            if not (one.synced.is_set() if synced_only else one.in_touch)
+            if one not in self._checks
+            and not (one.synced.is_set() if synced_only else one.in_touch)
         )
+
+    def unseen(self) -> tuple[str, ...]:
+        """Kinds for checks that the stores do not show as they are, each with the reason."""
+        return tuple(_told(one) for one in self._checks if not one.in_touch)
 
     def on_sight(self, told: Callable[[], object]) -> None:
         """Have it told whenever a kind is in touch again after a failure."""
@@ -122,6 +140,10 @@ class Watched:
     def counts(self) -> Iterator[tuple[str, Any]]:
         """How often each path was listed and watched, and failed."""
         return ((one.path, one.counts) for one in self._reflectors)
+
+
+def _told(reflector: Reflector) -> str:
+    return f"{reflector.path}: {reflector.trouble or NOT_LISTED}"
 
 
 def _namespace(stored: Json) -> Iterable[str]:

@@ -31,6 +31,7 @@ class Fault(StrEnum):
     QUOTA_LEAKS = "QuotaLeaks"
     BOUND_NOT_ENFORCED = "BoundNotEnforced"
     WAKE_UNREADABLE = "WakeUnreadable"
+    NOT_CHECKED = "NotChecked"
 
 
 #: Faults of consent: nothing at all is written to a queue that is not ours.
@@ -60,6 +61,14 @@ def refusals(
     ]
     if this.wake_error:
         found.append(Refusal(Fault.WAKE_UNREADABLE, this.wake_error))
+    if pool.unseen:
+        found.append(
+            Refusal(
+                Fault.NOT_CHECKED,
+                "not seen, so whether serving could come back and who else may use the quota "
+                f"cannot be checked: {'; '.join(pool.unseen)}; let idlewin list and watch these",
+            )
+        )
     return tuple(found)
 
 

@@ -215,6 +215,8 @@ class Pool:
     """The labels of these nodes: another rule may select one of them too."""
     quota: int | None = None
     """Cards that Kueue may admit work of the queues for, together; None: it does not show."""
+    unseen: tuple[str, ...] = ()
+    """Kinds that are needed only to check whether a window may open and are not seen, and why."""
 
     def target(self, ref: Ref) -> Target | None:
         """The target of a name, if it exists."""

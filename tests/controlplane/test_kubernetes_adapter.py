@@ -58,6 +58,39 @@ def test_a_fresh_look_and_the_watches_tell_the_same(place: Place) -> None:
     assert not pool.targets[0].inside_kueue
 
 
+def test_a_role_that_may_not_list_autoscalers_is_enough_to_look_and_that_is_told(
+    place: Place, plane: ControlPlane
+) -> None:
+    place.make_target()
+    roles = "/apis/rbac.authorization.k8s.io/v1"
+    role = plane.api.get(f"{roles}/clusterroles/idlewin")
+    rules = [one for one in role["rules"] if "horizontalpodautoscalers" not in one["resources"]]
+    assert len(rules) < len(role["rules"])
+    plane.api.post(f"{roles}/clusterroles", {"metadata": {"name": "half-blind"}, "rules": rules})
+    who = {"kind": "ServiceAccount", "name": "half-blind", "namespace": "idlewin-system"}
+    accounts = "/api/v1/namespaces/idlewin-system/serviceaccounts"
+    plane.api.post(accounts, {"metadata": {"name": "half-blind"}})
+    binding = {
+        "metadata": {"name": "half-blind"},
+        "roleRef": {
+            "apiGroup": "rbac.authorization.k8s.io",
+            "kind": "ClusterRole",
+            "name": "half-blind",
+        },
+        "subjects": [who],
+    }
+    plane.api.post(f"{roles}/clusterrolebindings", binding)
+    cluster = a_cluster(plane.service_account_kubeconfig("idlewin-system", "half-blind"))
+    try:
+        seen = cluster.look(place.scope, fresh=True)
+    finally:
+        cluster.stop()
+    assert seen.targets
+    (told,) = seen.unseen
+    assert "horizontalpodautoscalers" in told
+    assert "403" in told
+
+
 def test_serving_that_opens_the_device_node_is_on_the_cards_without_a_claim(place: Place) -> None:
     place.make_target(claims=0)
 

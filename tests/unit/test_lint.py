@@ -7,7 +7,10 @@ from datetime import timedelta
 
 import pytest
 
+from idlewin.core import frozen, whose
 from idlewin.core.lint import Fault, refusals
+from idlewin.core.opening import window_open
+from idlewin.core.reason import Reason
 from idlewin.core.rule import Cards, OnReturn
 from tests.builders import (
     NODES,
@@ -42,6 +45,21 @@ LABELS = {"node-1": {**NODES, "gpu": "b580"}}
 
 def faults(pool, rule=THIS, others=()):
     return {refusal.fault for refusal in refusals(rule, pool, others)}
+
+
+def test_what_is_not_seen_cannot_be_checked_and_opens_no_window():
+    seen = a_situation()
+    targets = (a_target(replicas=1, ready=1),)
+    pool = replace(seen.pool, targets=targets, unseen=("/api/v1/namespaces: 403 forbidden",))
+    found = refusals(seen.object, pool)
+    blind = replace(seen, pool=pool, refusals=found)
+
+    assert [refusal.fault for refusal in found] == [Fault.NOT_CHECKED]
+    (failed,) = [check for check in window_open(blind) if check.name == "rule and cluster agree"]
+    assert (failed.passed, failed.otherwise) == (False, Reason.RULE_INVALID)
+    assert "403 forbidden" in failed.observed
+    assert whose.may_act(blind), "its queues are still ours"
+    assert not frozen.change_since(blind), "nothing is given back for it"
 
 
 def test_a_rule_and_its_cluster_can_agree():

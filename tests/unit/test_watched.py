@@ -1,0 +1,92 @@
+"""What a look needs, and what only its checks need: losing the second keeps no return waiting."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from datetime import timedelta
+from threading import Event
+
+import pytest
+
+from idlewin.adapters.api import ApiError
+from idlewin.adapters.clock import SystemClock
+from idlewin.adapters.kubernetes import KubernetesCluster
+from idlewin.adapters.reflector import Timing
+from idlewin.core.pool import Scope
+from idlewin.ports import LookError
+
+SCOPE = Scope(rule="b580", targets=(), queues=(), resource="example.com/gpu")
+PATIENCE = timedelta(seconds=30)
+CHECKS = [
+    "cohorts",
+    "horizontalpodautoscalers",
+    "namespaces",
+    "mutatingwebhookconfigurations",
+    "validatingwebhookconfigurations",
+]
+
+
+class Forbids:
+    """An empty cluster in which some kinds may not be listed."""
+
+    def __init__(self, *kinds):
+        self.kinds, self._ended = kinds, Event()
+
+    def pages(self, path):
+        if path.endswith(self.kinds):
+            raise ApiError(403, f"{path}: forbidden")
+        yield [], "5"
+
+    @contextmanager
+    def watch(self, _path, _version, **_limits):
+        yield self
+
+    def __iter__(self):
+        self._ended.wait(PATIENCE.total_seconds())
+        return iter(())
+
+    def rehearsing(self):
+        return self
+
+    def close(self):
+        self._ended.set()
+
+
+@contextmanager
+def watching(*forbidden):
+    cluster = KubernetesCluster(
+        Forbids(*forbidden), SystemClock(), timing=Timing(blind=timedelta())
+    )
+    cluster.start()
+    try:
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+@pytest.mark.parametrize("kind", CHECKS)
+def test_a_kind_that_only_checks_need_keeps_no_look_waiting_and_is_told(kind):
+    with watching(f"/{kind}") as cluster:
+        assert cluster.wait_synced(PATIENCE)
+
+        for fresh in (False, True):
+            (told,) = cluster.look(SCOPE, fresh=fresh).unseen
+
+        assert told.endswith(f"/{kind}: forbidden")
+        assert cluster.trouble() == ()
+
+
+@pytest.mark.parametrize("kind", ["pods", "nodes", "clusterqueues", "workloads", "idlerules"])
+def test_a_kind_that_a_return_rests_on_is_needed_for_each_look(kind):
+    with watching(f"/{kind}") as cluster:
+        assert not cluster.wait_synced(timedelta(milliseconds=200))
+
+        for fresh in (False, True):
+            with pytest.raises(LookError, match=f"/{kind}: forbidden"):
+                cluster.look(SCOPE, fresh=fresh)
+
+
+def test_where_all_is_seen_nothing_is_told():
+    with watching("/none") as cluster:
+        assert cluster.wait_synced(PATIENCE)
+        assert cluster.look(SCOPE).unseen == ()
