@@ -125,3 +125,11 @@ def _merged(raw: Json, patch: Json, *above: str) -> Iterator[tuple[str, ...]]:
         elif raw.get(name) != value:
             raw[name] = value
             yield (*above, name)
+
+
+def version(raw: Json) -> str:
+    return str(raw["metadata"]["resourceVersion"])
+
+
+def mark(raw: Json, name: str) -> str:
+    return str(raw["metadata"]["annotations"].get(name, ""))

@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import Any
 from unittest.mock import patch
 
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from idlewin.adapters.api import ApiError
 from idlewin.adapters.lease import KubernetesLease, Terms
@@ -117,6 +117,7 @@ def two(shared: Shared) -> Iterator[tuple[KubernetesLease, KubernetesLease]]:
 
 
 @settings(max_examples=120, deadline=None)
+@example([(0, 0, False, []), (1, 14, False, []), (0, 5, True, [0, 0, 2, 0])])
 @given(
     st.lists(
         st.tuples(

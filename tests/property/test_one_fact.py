@@ -5,9 +5,7 @@ Each law starts where all is well, and takes the facts one at a time, together w
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -28,11 +26,11 @@ from idlewin.core.decision import (
 from idlewin.core.lint import Fault, Refusal
 from idlewin.core.note import noted
 from idlewin.core.phase import GIVING_BACK, Phase
-from idlewin.core.pool import Role, StopPolicy
+from idlewin.core.pool import StopPolicy
 from idlewin.core.rule import Mode
 from idlewin.core.scope import scope_of
 from idlewin.core.situation import Rehearsal, Situation
-from idlewin.core.status import Counters, Owed, OwedQueue
+from idlewin.core.status import Counters, Owed
 from tests.builders import (
     BUSY,
     HOUR,
@@ -55,72 +53,27 @@ from tests.builders import (
     gone,
     with_rule,
 )
-
-SECOND = timedelta(seconds=1)
-Change = Callable[[Situation], Situation]
-OWED = Owed(
-    local_queues=(
-        OwedQueue(
-            namespace="batch", name="lq-short", uid="l-short", cluster_queue="short", was="None",
-            wrote="Hold", at=NOW - HOUR,
-        ),
-    )
-)  # fmt: skip
-
-
-def look(**changes: Any) -> Change:
-    return lambda s: replace(s, **changes)
-
-
-def stored(**changes: Any) -> Change:
-    return lambda s: with_rule(s, **changes)
-
-
-def status(**changes: Any) -> Change:
-    return lambda s: with_rule(s, status=replace(s.status, **changes))
-
-
-def in_window(**changes: Any) -> Change:
-    return lambda s: with_rule(s, status=replace(s.status, window=replace(s.window, **changes)))
-
-
-def spec(**changes: Any) -> Change:
-    return lambda s: with_rule(s, rule=replace(s.rule, **changes))
-
-
-def policy(**changes: Any) -> Change:
-    return lambda s: with_rule(s, rule=replace(s.rule, window=replace(s.rule.window, **changes)))
-
-
-def pool(**changes: Any) -> Change:
-    return lambda s: replace(s, pool=replace(s.pool, **changes))
-
-
-def target(**changes: Any) -> Change:
-    return lambda s: pool(targets=(replace(s.pool.targets[0], **changes),))(s)
-
-
-def queue(**changes: Any) -> Change:
-    """One of the queues, changed."""
-    return lambda s: pool(queues=(replace(s.pool.queues[0], **changes), *s.pool.queues[1:]))(s)
-
-
-def pod(one: Any) -> Change:
-    return lambda s: pool(pods=(*s.pool.pods, one))(s)
-
-
-PAUSED = spec(paused=True)
-CLAIM = stored(wake_until=NOW + MINUTE)
-OTHER = pod(a_batch_pod(name="z", uid="z", role=Role.OTHER, owner="?"))
-BATCH = pod(a_batch_pod())
-THEIRS: dict[str, Any] = {"stop_policy": StopPolicy.HOLD_AND_DRAIN, "stop_writer": "kubectl"}
-THEIRS |= {"left": StopPolicy.HOLD, "stop_written_at": NOW - HOUR}
-NOT_ADOPTED = look(refusals=(Refusal(Fault.NOT_ADOPTED, "adopt it"),))
-
-
-def each(facts: dict[str, Change]) -> Any:
-    return pytest.mark.parametrize("fact", list(facts.values()), ids=list(facts))
-
+from tests.property.facts import (
+    BATCH,
+    CLAIM,
+    NOT_ADOPTED,
+    OTHER,
+    OWED,
+    PAUSED,
+    SECOND,
+    THEIRS,
+    each,
+    in_window,
+    look,
+    pod,
+    policy,
+    pool,
+    queue,
+    spec,
+    status,
+    stored,
+    target,
+)
 
 # -- opening
 
@@ -385,9 +338,9 @@ def test_a_return_ends_with_serving_ready():
 
 
 @pytest.mark.parametrize(
-    "start", [CLAIM(harvesting()), reclaiming(), PAUSED(away(Phase.RESTORING))]
+    "start", [yielding(), CLAIM(harvesting()), reclaiming(), PAUSED(away(Phase.RESTORING))]
 )
-def test_what_is_open_is_shut_while_giving_back(start):
+def test_what_is_open_is_shut_outside_a_window(start):
     shut = [a for a in decide(queue(**OPEN)(start)).actions if isinstance(a, SetStopPolicy)]
 
     assert "short" in {a.queue for a in shut}

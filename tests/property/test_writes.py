@@ -43,7 +43,7 @@ from idlewin.core.pool import (
 )
 from idlewin.core.status import Status
 from tests.builders import QWEN, a_batch_pod
-from tests.property.server import Server, Written
+from tests.property.server import Server, Written, mark, version
 
 Json = dict[str, Any]
 some = settings(max_examples=60, deadline=None)
@@ -117,14 +117,6 @@ class Place:
 
 def size(raw: Json) -> int:
     return int(raw["spec"]["replicas"])
-
-
-def version(raw: Json) -> str:
-    return str(raw["metadata"]["resourceVersion"])
-
-
-def mark(raw: Json, name: str) -> str:
-    return str(raw["metadata"]["annotations"].get(name, ""))
 
 
 def record(raw: Json) -> Any:
