@@ -23,7 +23,7 @@ from idlewin.cli.connection import (
 from idlewin.codec import decision_json
 from idlewin.core.calendar import Calendar, zone as calendar_zone
 from idlewin.core.decision import Decision
-from idlewin.core.explain import explain as told
+from idlewin.core.explain import ends, explain as told
 from idlewin.core.forecast import least_chance
 from idlewin.core.situation import Situation
 from idlewin.core.text import format_duration, format_instant
@@ -108,6 +108,7 @@ def _beside(s: Situation) -> Iterator[str]:
                 f"{format_duration(window)} with chance {s.forecast.chance(window):.2f}, asked for "
                 f"{asked:.2f}, which holds until {format_instant(s.forecast.idle_until(asked))}"
             )
+    yield from ends(s)
     for refusal in s.refusals:
         yield f"{refusal.fault}: {refusal.text}"
 

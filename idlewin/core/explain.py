@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from idlewin.core import sealing, timing
 from idlewin.core.decision import (
     Action,
     BatchAction,
@@ -20,6 +23,7 @@ from idlewin.core.decision import (
     SetStopPolicy,
     StopLocalQueue,
 )
+from idlewin.core.situation import Situation
 from idlewin.core.text import format_instant
 
 
@@ -40,6 +44,20 @@ def explain(decision: Decision) -> str:
     if decision.revisit_at > decision.at:
         lines.append(f"  looked at again by {format_instant(decision.revisit_at)}")
     return "\n".join(lines)
+
+
+def ends(s: Situation) -> Iterator[str]:
+    """How each admitted workload of the window ends; time that it had before counts already."""
+    if s.window is None:
+        return
+    for entry, queue in sealing.present(s):
+        for work in queue.workloads:
+            if work.admitted:
+                bound = timing.bound_of(work, entry.spec, queue)
+                ways = ["leaves when asked"] if sealing.agreed(work, entry, s.window) else []
+                ways += [f"has to end by {format_instant(bound)}"] if bound else []
+                told = ", and ".join(ways) or "has no agreed end"
+                yield f"work: {work} in queue {queue.name} {told}"
 
 
 def line(check: Check) -> str:

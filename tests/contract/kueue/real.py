@@ -42,7 +42,7 @@ class Real(Cluster):
         self._queues: list[str] = []
         self._targets: list[Ref] = []
         self._made: list[str] = []
-        self._make("resourceflavors", "ResourceFlavor", "", {"nodeLabels": self._selector})
+        self.make("resourceflavors", "ResourceFlavor", "", {"nodeLabels": self._selector})
 
     @property
     def _selector(self) -> Json:
@@ -51,7 +51,7 @@ class Real(Cluster):
     # -- what people do
 
     def make_cohort(self, name: str, cards: int) -> None:
-        self._make("cohorts", "Cohort", name, {"resourceGroups": [self._quota(cards)]})
+        self.make("cohorts", "Cohort", name, {"resourceGroups": [self._quota(cards)]})
 
     def make_queue(
         self,
@@ -69,11 +69,11 @@ class Real(Cluster):
             "resourceGroups": [self._quota(cards, lends)],
             **({"cohortName": self.named(cohort)} if cohort else {}),
         }
-        self._make("clusterqueues", "ClusterQueue", name, spec)
+        self.make("clusterqueues", "ClusterQueue", name, spec)
         for number in range(local_queues):
             local = {"clusterQueue": self.named(name)}
             path = "namespaces/default/localqueues"
-            self._make(path, "LocalQueue", f"{name}-{number}", local)
+            self.make(path, "LocalQueue", f"{name}-{number}", local)
         self._queues.append(self.named(name))
         self.until(f"queue {name}", lambda: self._seen(name, local_queues))
 
@@ -82,13 +82,13 @@ class Real(Cluster):
         return found is not None and len(found.local_queues) == local_queues
 
     def lend(self, queue: str, cards: int) -> None:
-        path = f"{KUEUE}/clusterqueues/{self.named(queue)}"
+        path = self.of_queue(queue)
         raw = self.api.get(path)
         raw["spec"]["resourceGroups"][0]["flavors"][0]["resources"][0]["lendingLimit"] = str(cards)
         self.api.patch(path, {"spec": {"resourceGroups": raw["spec"]["resourceGroups"]}})
 
     def set_policy(self, queue: str, policy: StopPolicy) -> None:
-        self._patch(f"{KUEUE}/clusterqueues/{self.named(queue)}", stopPolicy=policy.value)
+        self._patch(self.of_queue(queue), stopPolicy=policy.value)
 
     def set_local(self, queue: str, policy: StopPolicy, number: int = 0) -> None:
         path = f"{KUEUE}/namespaces/default/localqueues/{self.named(queue)}-{number}"
@@ -198,18 +198,43 @@ class Real(Cluster):
         return "".join(refused.message for refused in self.cluster.rehearse([action]))
 
     def passed_over(self, job: str) -> bool:
-        reserved = self._condition(job, "QuotaReserved")
+        reserved = self.condition(job, "QuotaReserved")
         return reserved is not None and reserved["status"] == "False"
 
     def cause(self, job: str) -> str:
-        evicted = self._condition(job, "Evicted")
+        evicted = self.condition(job, "Evicted")
         return str(evicted["reason"]) if evicted and evicted["status"] == "True" else ""
 
-    def _condition(self, job: str, kind: str) -> Json | None:
+    # -- what only the real one has
+
+    def make(self, plural: str, kind: str, name: str, spec: Json) -> str:
+        """Any object of Kueue's, gone after the test; its path."""
+        meta: Json = {"name": self.named(name)}
+        if kind == "ClusterQueue":
+            meta["annotations"] = {"idlewin.dev/rule": self.rule}
+        body = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": kind, "metadata": meta}
+        self.api.post(f"{KUEUE}/{plural}?fieldManager=kubectl", {**body, "spec": spec})
+        path = f"{KUEUE}/{plural}/{self.named(name)}"
+        self._made.append(path)
+        return path
+
+    def of_queue(self, name: str) -> str:
+        """The path of a ClusterQueue."""
+        return f"{KUEUE}/clusterqueues/{self.named(name)}"
+
+    def of_work(self, job: str) -> str:
+        """The path of a job's Workload. Raises LookupError."""
+        work = self.work(job)
+        if work is None:
+            raise LookupError(job)
+        return f"{KUEUE}/namespaces/default/workloads/{work.name}"
+
+    def condition(self, job: str, kind: str) -> Json | None:
+        """A condition of its Workload."""
         work = self.work(job)
         if work is None:
             return None
-        raw = self.api.get(f"{KUEUE}/namespaces/default/workloads/{work.name}")
+        raw = self.api.get(self.of_work(job))
         found = (raw.get("status") or {}).get("conditions") or ()
         return next((one for one in found if one["type"] == kind), None)
 
@@ -239,14 +264,6 @@ class Real(Cluster):
                 self.api.delete(path)
 
     # -- parts
-
-    def _make(self, plural: str, kind: str, name: str, spec: Json) -> None:
-        meta: Json = {"name": self.named(name)}
-        if kind == "ClusterQueue":
-            meta["annotations"] = {"idlewin.dev/rule": self.rule}
-        body = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": kind, "metadata": meta}
-        self.api.post(f"{KUEUE}/{plural}?fieldManager=kubectl", {**body, "spec": spec})
-        self._made.append(f"{KUEUE}/{plural}/{self.named(name)}")
 
     def _quota(self, cards: int, lends: int | None = None) -> Json:
         quota = {"name": GPU, "nominalQuota": str(cards)}
