@@ -153,6 +153,8 @@ def test_a_pod_that_ends_below_a_dead_kueue_stays_as_a_name(cluster: Real):
         cluster.scale("llm", 1)
 
         cluster.until("its card for serving", lambda: cluster.serves("llm"))
+        # The Job controller takes what has ended off its list about a second later.
+        cluster.stays("it is kept", lambda: cluster.api.find(path) is not None, 4)
         kept = cluster.api.get(path)["metadata"]
         assert kept["deletionTimestamp"]
         assert kept["finalizers"] == ["batch.kubernetes.io/job-tracking"]
