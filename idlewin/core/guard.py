@@ -241,7 +241,7 @@ def batch_seen(s: Situation) -> Checks:
 
 
 def handover_complete(s: Situation) -> Checks:
-    """Each remembered target that exists is back as its owner wants it, and batch is gone."""
+    """Each remembered target that exists is as its owner wants it, batch is gone and shut out."""
     away = [str(t.ref) for t in whose.to_restore(s)]
     starting = [
         f"{now.ref} {now.ready}/{now.replicas}"
@@ -249,10 +249,12 @@ def handover_complete(s: Situation) -> Checks:
         if (now := whose.same(s, t)) and now.ready < now.replicas
     ]
     pods, kept = [str(p) for p in sealing.ours_still_there(s)], list(whose.kept(s))
+    open_ = [queue.name for _, queue in sealing.entries(s) if sealing.stands_open(s, queue)]
     return (
         Check("targets to restore", not away, _listed(away), "none", Reason.SERVING_STARTING),
         Check("not ready", not starting, _listed(starting), "none", Reason.SERVING_STARTING),
         Check("batch pods", not pods, _listed(pods), "none", Reason.BATCH_LEAVING),
+        Check("queues open", not open_, _listed(open_), "none", Reason.QUEUES_NOT_SETTLED),
         Check("kept as others scaled them", passed=True, observed=_listed(kept)),
     )
 

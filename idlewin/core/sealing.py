@@ -94,6 +94,12 @@ def sealed_by_local_queues(s: Situation, queue: Queue) -> datetime | None:
     return max((ours.get(local.uid, s.since) for local in queue.local_queues), default=None)
 
 
+def stands_open(s: Situation, queue: Queue) -> bool:
+    """Whether work can come in: neither it nor all its LocalQueues are stopped."""
+    closed = queue.stop_policy is not StopPolicy.NONE or sealed_by_local_queues(s, queue)
+    return not closed and bool(queue.local_queues)
+
+
 def only_below(s: Situation, queue: Queue) -> bool:
     """Whether somebody opened a queue all of whose LocalQueues are closed.
 

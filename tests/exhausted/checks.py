@@ -153,7 +153,7 @@ class Checks:
                 return False
             if target.replicas and target.pods != "ready":
                 return False
-        return not cluster.up or not any(_ours_open(queue) for queue in cluster.queues)
+        return not any(_ours_open(queue) for queue in cluster.queues)
 
 
 def _ours_open(queue: Queue) -> bool:

@@ -328,6 +328,7 @@ NOT_BACK = {
     "at our zero": pool(targets=(a_lowered_target(),)),
     "not ready": target(ready=1),
     "beside batch": BATCH,
+    "a queue of ours open": queue(**OPEN),
 }
 
 
