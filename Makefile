@@ -34,7 +34,7 @@ labs: setup  ## build the programs that the control-plane tests run, once (10 mi
 	    $(UV) sync --locked --all-extras --group labs --inexact --quiet; }
 	$(PY) -m tests.labs.build all
 
-test: labs  ## every test, the real control plane included (Linux; IDLEWIN_SKIP_LABS=1 leaves it out)
+test: $(if $(filter 1,$(IDLEWIN_SKIP_LABS)),setup,labs)  ## every test, the real control plane included (Linux; IDLEWIN_SKIP_LABS=1 leaves it out)
 	$(PY) -m pytest --durations=15
 
 bench: labs  ## print the figures of docs/benchmarks.md

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -79,3 +81,18 @@ def test_a_new_go_on_the_path_is_taken(tmp_path: Path, monkeypatch: pytest.Monke
 @pytest.mark.parametrize("name", sorted(build.LABS))
 def test_each_lab_names_the_go_that_it_needs(name: str) -> None:
     assert build.go_needed(build.LABS[name]) >= (1, 26, 0)
+
+
+@pytest.mark.parametrize(("skip", "builds"), [("1", False), ("", True)])
+def test_make_builds_no_lab_for_tests_that_leave_them_out(skip: str, *, builds: bool) -> None:
+    told = subprocess.run(
+        ["make", "-n", "test"],
+        cwd=build.HERE.parents[1],
+        env=os.environ | {"IDLEWIN_SKIP_LABS": skip},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+
+    assert "-m pytest" in told
+    assert ("tests.labs.build all" in told) is builds
