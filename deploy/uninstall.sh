@@ -6,8 +6,8 @@
 #
 # It needs kubectl, and idlewin with the same kubeconfig and context. Where idlewin is in the cluster
 # only: IDLEWIN='kubectl exec -n idlewin-system deploy/idlewin -- idlewin' deploy/uninstall.sh
-# Where serving is not back in time it ends with 1 and has stopped nothing: run it again, or with
-# --force, which does not wait for batch.
+# Where not all is given back in time it ends with 1 and has stopped nothing: run it again, or with
+# --force, which does not wait for batch, nor for Kueue to show the queues stopped.
 set -eu
 
 base=$(dirname "$0")/base namespace=idlewin-system timeout=30m force=
@@ -43,7 +43,7 @@ if [ -n "$(rules)" ]; then
 fi
 # shellcheck disable=SC2086 # one word or none
 if ! $idlewin give-back --all $force --timeout "$timeout"; then
-    echo "serving is not back, and nothing was stopped: see above, then run this again" >&2
+    echo "not all is given back, and nothing was stopped: see above, then run this again" >&2
     exit 1
 fi
 

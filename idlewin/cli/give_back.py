@@ -14,6 +14,7 @@ import typer
 
 from idlewin.adapters.clock import SystemClock
 from idlewin.cli.connection import Context, Kubeconfig, Lease, a_lease, edits, in_sight
+from idlewin.core.condition import ConditionType
 from idlewin.core.decision import Remember
 from idlewin.core.explain import headline, line, wish
 from idlewin.core.phase import Phase
@@ -51,7 +52,8 @@ _Force = Annotated[
     typer.Option(
         "--force",
         help="Do not wait for batch: serving comes back beside it once it was told to leave. "
-        "Where serving opens the device node, both then use one card.",
+        "Where serving opens the device node, both then use one card. A rule that is being deleted "
+        "does not wait for Kueue to show its queues stopped, either.",
     ),
 ]
 _NoPause = Annotated[
@@ -242,11 +244,20 @@ def _is_back(decision: Decision) -> bool:
     return (
         decision.before is decision.after is Phase.SERVING
         and decision.status.window is None
+        and not _held(decision)
         and all(isinstance(action, Remember) for action in decision.actions)
     )
 
 
+def _held(decision: Decision) -> str:
+    """What keeps a rule that is being deleted; empty: nothing."""
+    found = (c for c in decision.status.conditions if c.type == ConditionType.DELETION_WAITS)
+    return next((c.message for c in found), "")
+
+
 def _waits_for(decision: Decision) -> str:
+    if decision.after is Phase.SERVING and (held := _held(decision)):
+        return f"its deletion: {held}"
     failed = [line(check) for check in decision.checks if not check.passed and check.otherwise]
     return failed[0].removeprefix("no ").strip() if failed else decision.reason.meaning
 

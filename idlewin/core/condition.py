@@ -50,6 +50,8 @@ class ConditionType(StrEnum):
     """No window is open, and batch holds a card."""
     CLOSED_BY_OTHER = "QueueClosedByOther"
     """A person closed a queue; it stays so until ``idlewin resume``."""
+    DELETION_WAITS = "DeletionWaits"
+    """The rule is being deleted, and only its closed LocalQueues keep a queue shut."""
     RECORD_LOST = "RecordLost"
     """A target is at zero and neither copy of what it was is left; it is not raised."""
 
@@ -64,6 +66,7 @@ ALARMS = frozenset(
         ConditionType.HANDOVER_FAILED,
         ConditionType.SERVING_DOWN,
         ConditionType.BATCH_BESIDE,
+        ConditionType.DELETION_WAITS,
         ConditionType.RECORD_LOST,
     }
 )
@@ -161,6 +164,14 @@ def _causes(s: Situation, status: Status, phase: Phase) -> Iterator[Found]:
 
 
 def _while_serving(s: Situation, status: Status) -> Iterator[Found]:
+    owed = status.owed.local_queues if s.object.deleting and s.object.finalizer else ()
+    if held := sorted({q.cluster_queue for q in owed if not sealing.may_reopen(s, q)}):
+        text = (
+            f"Kueue does not show {', '.join(held)} stopped, so its LocalQueues stay closed, and "
+            "the rule stays; bring Kueue back, or where it is gone for good, webhooks too, run "
+            f"'idlewin give-back {s.object.name} --force'"
+        )
+        yield ConditionType.DELETION_WAITS, True, "KueueAway", text
     if status.failure:
         due = status.back_off_until
         wait = f"the next handover waits until {format_instant(due)}" if due else ""

@@ -154,14 +154,7 @@ def _wake_owed(s: Situation) -> Iterator[Action]:
 def _reopen_owed(s: Situation) -> Iterator[Action]:
     """LocalQueues that we closed, once their ClusterQueue is seen stopped, or opened by us."""
     for owed in s.status.owed.local_queues:
-        queue = s.pool.queue(owed.cluster_queue)
-        if queue is None or queue.terminating or sealing.sealed_since(queue) is not None:
-            due = True
-        elif s.object.deleting:  # nothing is left behind: the gate itself is somebody else's
-            due = whose.opened_by_other(queue) or queue.adopted_by != s.object.name
-        else:
-            due = s.status.phase == Phase.HARVESTING and queue.epoch == s.status.epoch
-        if due:
+        if sealing.may_reopen(s, owed):
             yield ReopenLocalQueue(
                 owed.namespace, owed.name, owed.uid, owed.wrote, owed.was, s.status.epoch
             )

@@ -12,11 +12,11 @@ from datetime import datetime
 from idlewin.core import timing, whose
 from idlewin.core.decision import FenceQueue, SetStopPolicy, Verdict
 from idlewin.core.lint import must_wait, without_bound
-from idlewin.core.phase import GIVING_BACK
+from idlewin.core.phase import GIVING_BACK, Phase
 from idlewin.core.pool import Pod, Queue, Role, StopPolicy, Workload
 from idlewin.core.rule import OnReturn, QueueClass
 from idlewin.core.situation import Situation
-from idlewin.core.status import Window, WindowQueue
+from idlewin.core.status import OwedQueue, Window, WindowQueue
 from idlewin.core.timing import SETTLE, STOP_SEEN_WITHIN, last_bound, need_of
 
 
@@ -112,6 +112,19 @@ def fenced(s: Situation, queue: Queue) -> bool:
     """Whether a queue carries our epoch of this return: who looked before it opens it no more."""
     began = s.window.give_back_epoch if s.window else 0
     return queue.epoch is not None and queue.epoch >= began
+
+
+def may_reopen(s: Situation, owed: OwedQueue) -> bool:
+    """Whether a LocalQueue that we closed on the way is not needed to keep its queue shut."""
+    queue = s.pool.queue(owed.cluster_queue)
+    if queue is None or queue.terminating or sealed_since(queue) is not None:
+        return True
+    if s.object.deleting:  # nothing is left behind: the gate itself is somebody else's
+        if whose.opened_by_other(queue) or queue.adopted_by != s.object.name:
+            return True
+        # The stop is written; a person says that nobody will come and show it.
+        return s.forced and queue.stop_policy is not StopPolicy.NONE
+    return s.status.phase == Phase.HARVESTING and queue.epoch == s.status.epoch
 
 
 def settled_at(s: Situation, queue: Queue) -> datetime | None:

@@ -6,6 +6,8 @@ from datetime import timedelta
 
 import pytest
 
+from idlewin.cli.give_back import _cycle
+from idlewin.core.condition import alarming
 from idlewin.core.decision import Action, Outcome
 from idlewin.core.phase import Phase
 from idlewin.core.pool import StopPolicy
@@ -152,6 +154,65 @@ def test_a_rule_that_is_deleted_while_kueue_is_dead_goes_once_kueue_is_back(paus
     opened = {local.stop_policy for local in world.objects.local_queues.values()}
     assert opened == {StopPolicy.NONE}
     assert all(work.active for work in world.objects.works.values())
+
+
+def kept_by_its_local_queues() -> World:
+    """A rule that was deleted in a window, while Kueue takes writes and does nothing."""
+    world = a_night(jobs=(a_job(),))
+    world.run(START + minutes(60))
+    world.kueue._works = False
+    People(world).delete_rule(NAME)
+    world.run(START + minutes(120))
+    return world
+
+
+def by_hand(world: World, *, force: bool) -> tuple[bool, str]:
+    """What one step of ``idlewin give-back`` says: whether all is back, else what it waits for."""
+    (process,) = world.processes()
+    return _cycle(process.controller, NAME, "", force=force)
+
+
+def test_a_rule_that_only_its_local_queues_keep_shut_says_so_and_goes_once_kueue_is_back():
+    world = kept_by_its_local_queues()
+
+    status = world.objects.rules[NAME].status
+    (told,) = [one for one in status.conditions if one.type == "DeletionWaits"]
+    assert status.phase == Phase.SERVING
+    assert "DeletionWaits" in alarming(status)
+    assert f"idlewin give-back {NAME} --force" in told.message
+    back, waits = by_hand(world, force=False)
+    assert not back
+    assert told.message in waits
+    world.kueue.come_back()
+    world.run(START + minutes(130))
+    assert NAME not in world.objects.rules
+
+
+def test_a_person_lets_a_rule_go_whose_queues_kueue_never_shows_stopped():
+    world = kept_by_its_local_queues()
+
+    by_hand(world, force=True)
+    world.run(START + minutes(121))
+
+    assert NAME not in world.objects.rules
+    assert StopPolicy.NONE not in {q.stop_policy for q in world.objects.queues.values()}
+    opened = {local.stop_policy for local in world.objects.local_queues.values()}
+    assert opened == {StopPolicy.NONE}
+
+
+def test_no_force_opens_the_local_queues_of_a_queue_whose_stop_could_not_be_written():
+    world = a_night(jobs=(a_job(),))
+    world.run(START + minutes(60))
+    world.kueue.go_down()
+    People(world).delete_rule(NAME)
+    world.run(START + minutes(120))
+
+    by_hand(world, force=True)
+    world.run(START + minutes(121))
+
+    assert "DeletionWaits" in alarming(world.objects.rules[NAME].status)
+    closed = {local.stop_policy for local in world.objects.local_queues.values()}
+    assert StopPolicy.NONE not in closed
 
 
 def test_a_rule_is_let_go_though_its_queue_was_taken_from_it_while_open():
