@@ -85,6 +85,8 @@ class Controller:
         if _looks_again(decision):
             situation, decision = self._second_look(situation, decision)
         decision, outcomes = self._act(situation, decision)
+        memory = self._observer.memory(name)
+        memory.return_refused = {**memory.return_refused, **_returns(outcomes)}
         self._ports.journal.append(decision, outcomes)
         alarmed = alarming(decision.status) - alarming(situation.status)
         if (decision.changes_phase or alarmed) and _on_record(outcomes):
@@ -231,6 +233,15 @@ def _on_record(outcomes: tuple[Outcome, ...]) -> bool:
 
 def _undone(outcomes: tuple[Outcome, ...] | list[Outcome], kind: type) -> bool:
     return any(isinstance(o.action, kind) and o.verdict is not Verdict.DONE for o in outcomes)
+
+
+def _returns(outcomes: tuple[Outcome, ...]) -> dict[str, str]:
+    """What was said to each return that was tried; empty: it got through."""
+    return {
+        str(one.action.target): "" if one.verdict is Verdict.DONE else one.message or one.verdict
+        for one in outcomes
+        if isinstance(one.action, ScaleBack)
+    }
 
 
 def _unheard(outcomes: tuple[Outcome, ...]) -> bool:

@@ -49,6 +49,7 @@ class Memory:
     """Those that the rule has by itself, with the generation that was judged."""
     batch_there: bool = False
     ready_at: datetime | None = None
+    return_refused: dict[str, str] = field(default_factory=dict)
     written_at: datetime | None = None
     looked_at: datetime | None = None
     down_since: dict[str, datetime] = field(default_factory=dict)
@@ -180,6 +181,7 @@ class Observer:
         away = s.phase is not Phase.SERVING
         if not away:
             memory.batch_seen_at = memory.ready_at = None
+            memory.return_refused = {}
         _note_down(s, memory)
         pods = sealing.batch_pods(s)
         if away and memory.looked_at is not None:
@@ -200,6 +202,7 @@ class Observer:
             load=memory.load or s.load,
             batch_seen_at=memory.batch_seen_at,
             harvested=memory.harvested,
+            return_refused=memory.return_refused,
             serving_ready_at=memory.ready_at,
             down_since=dict(memory.down_since),
         )

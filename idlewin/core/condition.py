@@ -245,12 +245,14 @@ def _in_window(s: Situation, status: Status, phase: Phase) -> Iterator[Found]:
 
 
 def _return(s: Situation, window: Window) -> Iterator[Found]:
-    due = whose.to_restore(s)
-    late = [
-        failure.of_target(now, target.replicas if now in due else now.replicas)
-        for target in failure.late(s, window)
-        if (now := whose.same(s, target))
-    ]
+    due, late, refused = whose.to_restore(s), [], False
+    for target in failure.late(s, window):
+        if now := whose.same(s, target):
+            told = failure.of_target(now, target.replicas if now in due else now.replicas)
+            why = s.return_refused.get(str(now.ref)) if now in due else ""
+            late.append(f"{told}, and not let back: {why}" if why else told)
+            refused = refused or bool(why)
     if late:
-        text = f"{', '.join(late)}; look at its pods and events; the queues stay sealed"
-        yield ConditionType.RETURN_OVERDUE, True, "NotReady", text
+        look = "look at who refuses that" if refused else "look at its pods and events"
+        text = f"{', '.join(late)}; {look}; the queues stay sealed"
+        yield ConditionType.RETURN_OVERDUE, True, "Refused" if refused else "NotReady", text

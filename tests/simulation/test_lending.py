@@ -447,7 +447,11 @@ def test_a_return_that_a_webhook_refuses_for_long_is_an_alarm():
     world.run(START + minutes(76.5))
 
     assert world.objects.deployments[REF].replicas == 0
-    assert alarms(world) == {"ReturnOverdue": "NotReady"}
+    assert alarms(world) == {"ReturnOverdue": "Refused"}
+    conditions = world.objects.rules[NAME].status.conditions
+    (told,) = [one.message for one in conditions if one.type == "ReturnOverdue"]
+    assert f"{REF} 0/1 ready, and not let back: " in told
+    assert "403 denied by somebody's webhook" in told
 
 
 def refused_for(length: timedelta) -> World:
