@@ -64,7 +64,7 @@ class Changes:
         seen = store.get(*key) if key else None
         for left in reversed(range(tries)):
             if seen is None:
-                seen = self._kept(store, self._api.get(path))
+                seen = self.anew(store, path)
             patch = patch_of(seen)
             if patch is None:
                 return seen
@@ -77,6 +77,10 @@ class Changes:
                     raise
                 seen = None
         raise AssertionError("unreachable: the last try returns or raises")
+
+    def anew(self, store: Store, path: str) -> Json:
+        """What the object is now."""
+        return self._kept(store, self._api.get(path))
 
     def written(self, store: Store, path: str, patch: Json) -> Json:
         """What the object is after a patch."""

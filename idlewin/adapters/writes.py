@@ -100,7 +100,13 @@ class Writer:
             "status": status_patch(before, action.status),
         }
         path = f"{RULES}/{action.rule}/status"
-        return self._changes.written(self._stores.rules, path, patch)
+        try:
+            return self._changes.written(self._stores.rules, path, patch)
+        except ApiError as error:
+            if error.conflict:
+                # The watch may be half open, and not show the newer one for long.
+                self._changes.anew(self._stores.rules, f"{RULES}/{action.rule}")
+            raise
 
     def _hold(self, action: HoldRule) -> Json:
         return self._finalizer(action.rule, wanted=True)

@@ -569,9 +569,9 @@ def test_a_status_is_written_over_the_one_that_was_decided_on_and_over_no_other(
 
     assert outcome.verdict is (Verdict.CONFLICT if moved else Verdict.DONE)
     assert place.server.get(RULE)["status"]["epoch"] == (other if moved else epoch)
-    if not moved:
-        now = version(place.server.get(RULE))
-        assert outcome.resource_version == now, "the next write goes by it"
+    now = version(place.server.get(RULE))
+    assert outcome.resource_version == ("" if moved else now), "the next write goes by it"
+    assert version(place.stores.rules.get("", "b580")) == now, "whatever the watch has shown"
 
 
 @some
