@@ -46,6 +46,14 @@ class Watching(Protocol):
         """What is not watched as it should be."""
         ...
 
+    def missing(self) -> tuple[str, ...]:
+        """What the cluster does not know and no work can be done without."""
+        ...
+
+    def absent(self) -> tuple[str, ...]:
+        """The same, and what only lending needs."""
+        ...
+
     def subscribe(self, wake: Callable[[str], None]) -> None:
         """Call ``wake`` with a rule's name whenever something of its pool changed."""
         ...
@@ -151,6 +159,8 @@ class Service:
                 self._synced = parts.watching.wait_synced(SYNC_STEP)
             if self._synced and not self._stopping.is_set():
                 log.info("all watches are synced; work begins")
+                for sentence in parts.watching.absent():
+                    log.warning("%s", sentence)
                 parts.watching.subscribe(parts.wakeups.wake)
                 # What a dead leader left is not looked at only at the next tick.
                 parts.lease.subscribe(parts.wakeups.wake_all)
@@ -176,6 +186,7 @@ class Service:
         found = [f"not in sight: {line}" for line in self._parts.watching.trouble()]
         if not self._synced:
             return (*found, "the watches are not synced yet")
+        found += self._parts.watching.missing()
         if not self._parts.lease.known():
             found.append("the API server does not say who holds the Lease")
         age = self._parts.wakeups.tick_age()

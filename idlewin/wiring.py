@@ -187,7 +187,8 @@ def recorded(options: Options, clock: ServerClock) -> tuple[KubernetesCluster, R
 
     # A dry run twice over: the recorder sends nothing, and its API could store nothing.
     api = connect(options.kubeconfig, options.context, clock).rehearsing()
-    kubernetes = KubernetesCluster(api, api.clock, instance=options.instance)
+    own = options.rules is None
+    kubernetes = KubernetesCluster(api, api.clock, instance=options.instance, own_rules=own)
     return kubernetes, Recorder(
         FileRules(options.rules, kubernetes) if options.rules else kubernetes
     )

@@ -16,21 +16,31 @@ from idlewin.adapters.look import Look, refresh
 from idlewin.adapters.objects import rule_of
 from idlewin.adapters.reflector import Counts, Timing
 from idlewin.adapters.wake import Concerns
-from idlewin.adapters.watched import Watched
+from idlewin.adapters.watched import QUEUES, RULES, Watched
 from idlewin.adapters.writes import Writer
 from idlewin.core.decision import Action, Decision, Outcome
+from idlewin.core.lint import NO_KUEUE
 from idlewin.core.pool import Pool, RuleObject, Scope
 from idlewin.ports import Clock, LookError
 
 log = logging.getLogger(__name__)
+NO_RULES = "the cluster knows no IdleRule; kubectl apply -f deploy/base/crd.yaml"
 
 
 class KubernetesCluster:
     """Rules, queues, serving and pods of a real cluster. Implements Cluster and Wake."""
 
     def __init__(
-        self, api: Api, clock: Clock, *, instance: str = "idlewin", timing: Timing | None = None
+        self,
+        api: Api,
+        clock: Clock,
+        *,
+        instance: str = "idlewin",
+        timing: Timing | None = None,
+        own_rules: bool = True,
     ) -> None:
+        """``own_rules``: False where the rules are those of files, and it need know no IdleRule."""
+        self._own_rules = own_rules
         self._api, self._clock, self._instance = api, clock, instance
         self._stores = Watched(api, timing)
         self._looked: dict[str, int] = {}
@@ -64,6 +74,15 @@ class KubernetesCluster:
     def trouble(self) -> tuple[str, ...]:
         """What is not watched as it should be, each with the reason; empty while all is well."""
         return self._stores.trouble()
+
+    def missing(self) -> tuple[str, ...]:
+        """What it cannot do any work without, in sentences: the kind of our rules."""
+        return (NO_RULES,) if self._own_rules and self._stores.absent(RULES) else ()
+
+    def absent(self) -> tuple[str, ...]:
+        """Kinds that the cluster does not know and that work needs, in sentences."""
+        kueue = (NO_KUEUE,) if self._stores.absent(QUEUES) else ()
+        return self.missing() + kueue
 
     def counts(self) -> Iterator[tuple[str, Counts]]:
         """How often each path was listed and watched, and failed."""

@@ -55,6 +55,7 @@ class Look:
             labels={node["metadata"]["name"]: labels_of(node) for node in self._nodes},
             quota=self._quota(),
             unseen=self._stores.unseen(),
+            no_kueue=self._stores.absent(watched.QUEUES),
         )
 
     def generations(self) -> dict[str, int]:

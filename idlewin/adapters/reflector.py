@@ -86,6 +86,8 @@ class Reflector:
         """Set once there was any answer, or none came: listed, or its trouble is known."""
         self.trouble = ""
         """What went wrong last; empty while all is well."""
+        self.absent = False
+        """Whether the server knows no such kind, as it said at the last list."""
         self.in_sight: Callable[[], object] = lambda: None
         """Called when it is in touch again after a failure."""
         self.back: Callable[[], object] = lambda: None
@@ -162,10 +164,12 @@ class Reflector:
         self.counts.lists += 1
         try:
             self._version = self._store.replace(self._source.pages(self.path))
+            self.absent = False
         except ApiError as error:
             if error.status != 404:
                 raise
             self._store.clear()
+            self.absent = True
         self.synced.set()
         self.tried.set()
         self._in_touch_again()

@@ -132,6 +132,10 @@ class Watched:
         """Kinds for checks that the stores do not show as they are, each with the reason."""
         return tuple(_told(one) for one in self._checks if not one.in_touch)
 
+    def absent(self, path: str) -> bool:
+        """Whether the API server knows no kind of this path."""
+        return any(one.absent for one in self._reflectors if one.path == path)
+
     def on_sight(self, told: Callable[[], object]) -> None:
         """Have it told whenever a kind is in touch again after a failure."""
         for reflector in self._reflectors:

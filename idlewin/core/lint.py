@@ -34,6 +34,10 @@ class Fault(StrEnum):
     NOT_CHECKED = "NotChecked"
 
 
+NO_KUEUE = (
+    "the cluster knows no ClusterQueue (kueue.x-k8s.io/v1beta2), so nothing can be lent; install "
+    "Kueue, or a version of it that has v1beta2"
+)
 #: Faults of consent: nothing at all is written to a queue that is not ours.
 CONSENT = frozenset({Fault.QUEUE_MISSING, Fault.NOT_ADOPTED})
 
@@ -73,6 +77,9 @@ def refusals(
 
 
 def _queues(name: str, rule: Rule, pool: Pool) -> Iterator[Refusal]:
+    if pool.no_kueue:
+        yield Refusal(Fault.QUEUE_MISSING, NO_KUEUE)
+        return
     for spec in rule.batch.queues:
         queue = pool.queue(spec.cluster_queue)
         if queue is None or queue.terminating:

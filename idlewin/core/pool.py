@@ -217,6 +217,8 @@ class Pool:
     """Cards that Kueue may admit work of the queues for, together; None: it does not show."""
     unseen: tuple[str, ...] = ()
     """Kinds that are needed only to check whether a window may open and are not seen, and why."""
+    no_kueue: bool = False
+    """The cluster knows no ClusterQueue at all."""
 
     def target(self, ref: Ref) -> Target | None:
         """The target of a name, if it exists."""

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from idlewin.core import frozen, whose
-from idlewin.core.lint import Fault, refusals
+from idlewin.core.lint import NO_KUEUE, Fault, refusals
 from idlewin.core.opening import window_open
 from idlewin.core.reason import Reason
 from idlewin.core.rule import Cards, OnReturn
@@ -60,6 +60,14 @@ def test_what_is_not_seen_cannot_be_checked_and_opens_no_window():
     assert "403 forbidden" in failed.observed
     assert whose.may_act(blind), "its queues are still ours"
     assert not frozen.change_since(blind), "nothing is given back for it"
+
+
+def test_a_cluster_without_kueue_is_told_once_and_no_queue_is_blamed():
+    pool = a_pool(targets=(a_target(replicas=1, ready=1),), queues=(), no_kueue=True)
+
+    (found,) = refusals(THIS, pool)
+
+    assert (found.fault, found.text) == (Fault.QUEUE_MISSING, NO_KUEUE)
 
 
 def test_a_rule_and_its_cluster_can_agree():

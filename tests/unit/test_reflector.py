@@ -266,6 +266,7 @@ def test_a_kind_that_does_not_exist_is_known_to_be_empty(run):
     assert reflector.synced.wait(PATIENCE_S)
     assert source.waiting.wait(PATIENCE_S), "it is asked for again"
     assert len(store) == 1
+    assert not reflector.absent, "it has come"
 
 
 def test_an_object_that_breaks_the_trimming_does_not_end_the_watch(run):

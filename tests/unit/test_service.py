@@ -17,7 +17,7 @@ class Told:
 
     def __init__(self):
         self.order, self.synced, self.looked = [], Event(), Event()
-        self.sight, self.lease_known = (), True
+        self.sight, self.unknown, self.lease_known = (), (), True
         self.wake = {}
         self.leave = Event()
         self.leave.set()
@@ -37,6 +37,12 @@ class Told:
 
             def trouble(self):
                 return told.sight
+
+            def missing(self):
+                return told.unknown[:1]
+
+            def absent(self):
+                return told.unknown
 
             def subscribe(self, wake):
                 told.order.append(f"{name} wakes pools")
@@ -178,6 +184,24 @@ def test_readiness_says_what_is_missing(told, service):
     assert working in ((), ("no tick yet",))
     assert "the API server does not say who holds the Lease" in leaderless
     assert stopping == ("it is being stopped",)
+
+
+def test_a_cluster_without_our_kind_or_kueue_is_told_once_and_without_ours_it_is_not_ready(
+    told, service, caplog
+):
+    told.unknown = ("no IdleRule", "no ClusterQueue")
+    thread, _ = running(service)
+    told.synced.set()
+    assert told.looked.wait(LIMIT)
+
+    missing = service.missing()
+    service.stop()
+    thread.join(LIMIT)
+
+    assert "no IdleRule" in missing
+    assert "no ClusterQueue" not in missing, "wake calls come only to who is ready"
+    told_of = [one.message for one in caplog.records if one.levelname == "WARNING"]
+    assert told_of == ["no IdleRule", "no ClusterQueue"]
 
 
 def test_all_who_keep_something_of_a_rule_hear_that_it_is_gone(told):

@@ -10,8 +10,9 @@ import pytest
 
 from idlewin.adapters.api import ApiError
 from idlewin.adapters.clock import SystemClock
-from idlewin.adapters.kubernetes import KubernetesCluster
+from idlewin.adapters.kubernetes import NO_RULES, KubernetesCluster
 from idlewin.adapters.reflector import Timing
+from idlewin.core.lint import NO_KUEUE
 from idlewin.core.pool import Scope
 from idlewin.ports import LookError
 
@@ -29,12 +30,12 @@ CHECKS = [
 class Forbids:
     """An empty cluster in which some kinds may not be listed."""
 
-    def __init__(self, *kinds):
-        self.kinds, self._ended = kinds, Event()
+    def __init__(self, *kinds, status=403):
+        self.kinds, self.status, self._ended = kinds, status, Event()
 
     def pages(self, path):
         if path.endswith(self.kinds):
-            raise ApiError(403, f"{path}: forbidden")
+            raise ApiError(self.status, f"{path}: forbidden")
         yield [], "5"
 
     @contextmanager
@@ -53,9 +54,12 @@ class Forbids:
 
 
 @contextmanager
-def watching(*forbidden):
+def watching(*forbidden, status=403, own_rules=True):
     cluster = KubernetesCluster(
-        Forbids(*forbidden), SystemClock(), timing=Timing(blind=timedelta())
+        Forbids(*forbidden, status=status),
+        SystemClock(),
+        timing=Timing(blind=timedelta()),
+        own_rules=own_rules,
     )
     cluster.start()
     try:
@@ -90,3 +94,20 @@ def test_where_all_is_seen_nothing_is_told():
     with watching("/none") as cluster:
         assert cluster.wait_synced(PATIENCE)
         assert cluster.look(SCOPE).unseen == ()
+
+
+def test_kinds_that_the_cluster_does_not_know_are_told_and_keep_no_look_waiting():
+    with watching("/idlerules", "/clusterqueues", status=404) as cluster:
+        assert cluster.wait_synced(PATIENCE)
+
+        assert cluster.missing() == (NO_RULES,)
+        assert cluster.absent() == (NO_RULES, NO_KUEUE)
+        assert cluster.look(SCOPE).no_kueue
+
+
+def test_who_takes_rules_from_files_misses_no_kind_of_rules():
+    with watching("/idlerules", status=404, own_rules=False) as cluster:
+        assert cluster.wait_synced(PATIENCE)
+
+        assert cluster.absent() == ()
+        assert not cluster.look(SCOPE).no_kueue
