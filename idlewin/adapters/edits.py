@@ -175,7 +175,8 @@ def told(what: str) -> Iterator[None]:
 def _as_told(what: str, error: ApiError) -> IdlewinError:
     if error.gone and what == "IdleRules":
         return RefusedError(
-            "the cluster knows no IdleRule; install it with kubectl apply -k deploy/base"
+            "the cluster knows no IdleRule; kubectl apply -f deploy/base/namespace.yaml "
+            "-f deploy/base/crd.yaml"
         )
     match _verdict(error):
         case Verdict.CONFLICT:

@@ -70,6 +70,16 @@ def test_each_answer_tells_the_time_but_one_that_a_proxy_may_have_given(noon):
     assert api.rehearsing().clock is api.clock
 
 
+def test_status_where_there_is_no_crd_says_what_to_apply(noon, capsys):
+    path, answer = noon
+    answer.status = 404
+
+    code, err = ended(capsys, "status", "--kubeconfig", path)
+
+    files = "-f deploy/base/namespace.yaml -f deploy/base/crd.yaml"
+    assert (code, f"kubectl apply {files}\n" in err) == (4, True)
+
+
 @pytest.fixture
 def dead(tmp_path):
     """A kubeconfig of a server that is not there."""
