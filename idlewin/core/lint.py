@@ -134,12 +134,20 @@ def _refs(rule: Rule) -> frozenset[object]:
 
 
 def _cards(rule: Rule, pool: Pool) -> Iterator[Refusal]:
-    if pool.allocatable != rule.cards.count:
-        nodes = ", ".join(pool.nodes) or "no node"
+    if not pool.allocatable:
+        which = " that matches nodeSelector" if rule.cards.node_selector else ""
+        seen = f" ({', '.join(pool.nodes)})" if pool.nodes else ""
+        yield Refusal(
+            Fault.CARDS_MISMATCH,
+            f"no node{which}{seen} has {rule.cards.resource}; correct cards.nodeSelector or "
+            "cards.resource, or let the device plugin run there",
+        )
+    elif pool.allocatable != rule.cards.count:
+        nodes = ", ".join(pool.nodes)
         yield Refusal(
             Fault.CARDS_MISMATCH,
             f"cards.count is {rule.cards.count}, but {nodes} can allocate {pool.allocatable} "
-            f"{rule.cards.resource}; write {pool.allocatable or 'a selector that matches'}, and "
+            f"{rule.cards.resource}; write {pool.allocatable}, and "
             "where a card is shared, set the device plugin to one pod a card",
         )
 
