@@ -221,7 +221,9 @@ def _document(file: str, offset: int, root: Any, first: int) -> Document:
     object_ = _object(name_of(plain), None if problems else rule, "; ".join(map(str, problems)))
     document = Document(file=file, line=line, offset=offset, root=root, object=object_)
     findings = [document.finding(problem) for problem in problems]
-    findings += [document.finding(trap, warning=True) for trap in _traps(root, ())]
+    # What is an error already has its advice.
+    traps = [trap for trap in _traps(root, ()) if trap.path not in {p.path for p in problems}]
+    findings += [document.finding(trap, warning=True) for trap in traps]
     return replace(document, findings=tuple(sorted(findings, key=lambda finding: finding.line)))
 
 

@@ -135,12 +135,11 @@ def _refs(rule: Rule) -> frozenset[object]:
 
 def _cards(rule: Rule, pool: Pool) -> Iterator[Refusal]:
     if not pool.allocatable:
-        which = " that matches nodeSelector" if rule.cards.node_selector else ""
         seen = f" ({', '.join(pool.nodes)})" if pool.nodes else ""
         yield Refusal(
             Fault.CARDS_MISMATCH,
-            f"no node{which}{seen} has {rule.cards.resource}; correct cards.nodeSelector or "
-            "cards.resource, or let the device plugin run there",
+            f"no node that matches nodeSelector{seen} has {rule.cards.resource}; correct "
+            "cards.nodeSelector or cards.resource, or let the device plugin run there",
         )
     elif pool.allocatable != rule.cards.count:
         nodes = ", ".join(pool.nodes)

@@ -166,6 +166,14 @@ def test_norway_is_text_here_and_a_warning_says_what_kubectl_makes_of_it(tmp_pat
     assert "kubectl would read NO as true or false; write 'NO' in quotes" in finding.message
 
 
+def test_a_word_that_is_no_truth_has_one_advice(tmp_path):
+    found = read_files([written(tmp_path, good() + "  paused: no\n")])
+
+    (finding,) = found.findings
+    assert not finding.warning
+    assert finding.message.endswith("write true or false without quotes")
+
+
 def test_a_quoted_word_is_no_trap(tmp_path):
     text = good() + "  forecast: {dayTypes: {holidays: 'NO'}}\n"
 
