@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
@@ -34,6 +35,8 @@ CALL = timedelta(seconds=15)
 PAGE = 500
 #: One connection a watch, and a few for calls.
 _CONNECTIONS = 32
+#: How Python's connections begin what they say.
+_CONNECTION = re.compile(r"^\w+\(host='([^']*)', port=(\d+)\): ")
 _MERGE = "application/merge-patch+json"
 
 # The client shouts about each answer that it dislikes; ours are told where they matter.
@@ -209,7 +212,7 @@ class Api:
             answer = self._client.call_api(*sent, _request_timeout=timeout)
         except (HTTPError, OSError, client.ApiException, ConfigException) as error:
             # A reason without words is of no use to whoever reads it.
-            told = str(error) or type(error).__name__
+            told = _CONNECTION.sub(r"\1:\2: ", str(error)) or type(error).__name__
             raise ApiError(0, f"{method} {path}: no answer: {told}") from None
         if answer.status < 500:  # what stands before the server speaks for itself in these
             self.clock.heard(answer.getheader("Date"), began)

@@ -7,6 +7,7 @@ rules and queues do all the time, is nobody's change.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -59,16 +60,20 @@ class Edits:
 
     def existing_rule(self, name: str) -> RuleObject:
         """A rule. Raises UsageError where there is none, and IdlewinError."""
-        try:
-            rule = self.stored_rule(name)
-        except LookError as error:
-            raise UnreachableError(f"rule {name} cannot be read: {error}") from None
+        with told(f"rule {name}"):
+            rule = self._rule(name)
         if rule is None:
             raise UsageError(f"there is no rule {name}; idlewin status lists those that there are")
         return rule
 
     def stored_rule(self, name: str) -> RuleObject | None:
         """A rule by a read made now; None: there is none. Raises LookError."""
+        try:
+            return self._rule(name)
+        except ApiError as error:
+            raise LookError(_reason(error)) from None
+
+    def _rule(self, name: str) -> RuleObject | None:
         if not _can_be_a_name(name):
             return None
         try:
@@ -76,7 +81,7 @@ class Edits:
         except ApiError as error:
             if error.gone:
                 return None
-            raise LookError(error.message) from None
+            raise
 
     def annotate_rule(
         self, name: str, annotations: Mapping[str, str | None], resource_version: str
@@ -86,7 +91,7 @@ class Edits:
         try:
             self._api.merge(f"{RULES}/{name}", {"metadata": meta})
         except ApiError as error:
-            return _verdict(error), error.message
+            return _verdict(error), _reason(error)
         return Verdict.DONE, ""
 
     def pause(self, rule: RuleObject) -> None:
@@ -183,11 +188,19 @@ def _as_told(what: str, error: ApiError) -> IdlewinError:
             return RefusedError(f"{what} changed meanwhile; run the same command again")
         case Verdict.FAILED:
             return UnreachableError(
-                f"{what}: the API server did not answer: {error.message}; look at the cluster, or "
+                f"{what}: {_reason(error)}; look at the cluster, or "
                 "name another with --kubeconfig or --context"
             )
         case _:
             return RefusedError(f"{what}: {error.message}")
+
+
+def _reason(error: ApiError) -> str:
+    """What came back; where it is no answer, without the call, which tells a person nothing."""
+    if _verdict(error) is not Verdict.FAILED:
+        return error.message
+    why = re.sub(r"^[A-Z]+ \S+: (no answer: )?", "", error.message)
+    return f"the API server did not answer: {why}"
 
 
 def _verdict(error: ApiError) -> Verdict:
