@@ -17,6 +17,7 @@ from idlewin.core.pool import RuleObject
 from idlewin.core.rule import Cards, Rule
 from idlewin.core.scope import scope_of
 from idlewin.core.text import format_duration
+from idlewin.core.timing import drain_time, margin
 from idlewin.errors import Finding, Problem
 from idlewin.ports import Cluster
 from idlewin.rulefile import Document, RuleFiles
@@ -126,6 +127,22 @@ def _errors(rule: Rule) -> Iterator[Problem]:
         message = f"no forecaster {rule.forecast.method!r}{nearest(rule.forecast.method, METHODS)}"
         yield _at(("forecast", "method"), message)
     yield from _sources(rule)
+    for number, lead, room in _no_room(rule):
+        message = (
+            f"{format_duration(lead)} to come back leave nothing of the longest window "
+            f"({format_duration(room)}), so nothing is ever lent; shorten it, or let windows be "
+            "longer by window.max and the calendar"
+        )
+        yield _at(("serving", number, "leadTime"), message)
+
+
+def _no_room(rule: Rule) -> Iterator[tuple[int, timedelta, timedelta]]:
+    """Targets whose return takes as long as the longest window: number, lead time, window."""
+    room = min(rule.window.max, rule.window.calendar.longest())
+    rest = room - drain_time(rule, rule.cards.count) - margin(rule)
+    for number, serving in enumerate(rule.serving):
+        if isinstance(serving.lead_time, timedelta) and serving.lead_time >= rest:
+            yield number, serving.lead_time, room
 
 
 def _kinds(rule: Rule) -> Iterator[Problem]:
@@ -218,8 +235,11 @@ def _one_eyed(rule: Rule) -> Iterator[Problem]:
 
 def _slow(rule: Rule) -> Iterator[Problem]:
     """A return takes as long as a window."""
+    never = {number for number, _, _ in _no_room(rule)}
     for number, serving in enumerate(rule.serving):
-        if serving.lead_time != "Auto" and rule.window.min <= serving.lead_time:
+        if number in never or serving.lead_time == "Auto":
+            continue
+        if rule.window.min <= serving.lead_time:
             message = (
                 f"window.min {format_duration(rule.window.min)} is no longer than the return "
                 f"takes ({format_duration(serving.lead_time)}); raise window.min"

@@ -54,6 +54,17 @@ def head_problems(document: dict[str, Any]) -> Iterator[Problem]:
         yield Problem(field="metadata", message="is missing; write metadata: {name: NAME}")
     if "spec" not in document:
         yield Problem(field="spec", message="is missing; a rule without it says nothing")
+    yield from _no_hours(document)
+
+
+def _no_hours(document: dict[str, Any]) -> Iterator[Problem]:
+    """An empty list of hours, which would be taken for all hours."""
+    place, node = ("spec", "window", "calendar", "allow"), document
+    for step in place[:-1]:
+        node = node.get(step) if isinstance(node, dict) else None  # type: ignore[assignment]
+    if isinstance(node, dict) and node.get("allow") == []:
+        message = "is empty, which would allow every hour; leave it out, or name hours"
+        yield Problem(field=spelled("", place), message=message, path=place)
 
 
 def _metadata(meta: dict[str, Any]) -> Iterator[Problem]:

@@ -81,7 +81,12 @@ def load(verb: str) -> Any:
     app.command(verb, help=VERBS[verb] + _rest(getattr(module, verb.replace("-", "_"))))(
         getattr(module, verb.replace("-", "_"))
     )
-    return typer.main.get_command(app)
+    command: Any = typer.main.get_command(app)
+    for parameter in command.params:
+        if parameter.param_type_name == "argument":
+            # Its name says what it is; Typer would add Python's type.
+            parameter.display_type_rich = lambda ctx: None  # noqa: ARG005 - called by that name
+    return command
 
 
 def _rest(function: Any) -> str:

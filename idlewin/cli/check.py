@@ -30,7 +30,9 @@ class Output(StrEnum):
 
 
 def check(
-    paths: Annotated[list[Path], typer.Argument(help="Rule files, or directories of them.")],
+    paths: Annotated[
+        list[Path], typer.Argument(metavar="FILE", help="Rule files, or directories of them.")
+    ],
     output: Annotated[Output, typer.Option("-o", "--output", help="text or json")] = Output.TEXT,
     cluster: Annotated[
         bool, typer.Option("--cluster", help="Ask the cluster too; --kubeconfig says so as well.")

@@ -32,6 +32,7 @@ _WHERE = "The cluster"
 Kubeconfig = Annotated[
     Path | None,
     typer.Option(
+        metavar="FILE",
         help="A kubeconfig; else the pod's service account, else $KUBECONFIG or ~/.kube/config.",
         envvar="IDLEWIN_KUBECONFIG",
         rich_help_panel=_WHERE,
@@ -39,7 +40,11 @@ Kubeconfig = Annotated[
 ]
 Context = Annotated[
     str | None,
-    typer.Option(help="The kubeconfig's context; else its current one.", rich_help_panel=_WHERE),
+    typer.Option(
+        metavar="NAME",
+        help="The kubeconfig's context; else its current one.",
+        rich_help_panel=_WHERE,
+    ),
 ]
 Prometheus = Annotated[
     str,
@@ -53,6 +58,7 @@ Prometheus = Annotated[
 PrometheusToken = Annotated[
     str,
     typer.Option(
+        metavar="TOKEN",
         help="A bearer token for it.",
         envvar="IDLEWIN_PROMETHEUS_TOKEN",
         show_default=False,

@@ -44,7 +44,8 @@ def explain(
     rule: RuleName,
     prometheus: Prometheus = "",
     rules: Annotated[
-        Path | None, typer.Option(help="Take the rule from files instead of the cluster.")
+        Path | None,
+        typer.Option(metavar="PATH", help="Take the rule from files instead of the cluster."),
     ] = None,
     output: Annotated[Output, typer.Option("-o", "--output", help="text or json")] = Output.TEXT,
     kubeconfig: Kubeconfig = None,

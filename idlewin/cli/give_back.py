@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 #: With nothing to wake us, look again after this.
 STEP = timedelta(seconds=1)
+_WHOM = "name one rule, or write --all, or --stale DURATION"
 
 _Rule = Annotated[str | None, typer.Argument(metavar="RULE", help="The IdleRule.")]
 _All = Annotated[
@@ -97,8 +98,8 @@ def give_back(
     that a controller takes; none needs to run. 'idlewin resume RULE' lets the rule go on.
     """
     limit = _duration("--timeout", timeout)
-    if [rule is not None, everything, bool(stale)].count(True) != 1:
-        raise UsageError("name one rule, or write --all, or --stale DURATION")
+    if (named := [rule is not None, everything, bool(stale)].count(True)) != 1:
+        raise UsageError(f"{_WHOM}; not both" if named else _WHOM)
     instance = f"{STAND_IN}{socket.gethostname()}_{os.getpid()}"
     options = Options(kubeconfig=kubeconfig, context=context, instance=instance)
     if stale:

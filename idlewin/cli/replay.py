@@ -40,22 +40,34 @@ MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
 
 
+_RuleFile = Annotated[
+    Path | None, typer.Argument(metavar="FILE", help="A rule file, with --trace; or --demo.")
+]
+_Trace = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="card,start,end,demand as .csv.gz")
+]
+_Card = Annotated[list[str] | None, typer.Option(metavar="CARD", help="A card of it; else all.")]
+_Method = Annotated[
+    str | None,
+    typer.Option(metavar="METHOD", help="persistence, seasonal or oracle; else the rule's."),
+]
+_Json = Annotated[
+    Path | None, typer.Option("--json", metavar="FILE", help="Write the figures there.")
+]
+_Pictures = Annotated[Path | None, typer.Option(metavar="DIR", help="Write a PNG a card there.")]
+_Seed = Annotated[int, typer.Option(metavar="NUMBER", help="Of the simulated cluster.")]
+_Demo = Annotated[bool, typer.Option("--demo", help="The packaged rule and trace, all cards.")]
+
+
 def replay(
-    rule: Annotated[
-        Path | None, typer.Argument(help="A rule file; without one, the demo's.")
-    ] = None,
-    trace: Annotated[Path | None, typer.Option(help="card,start,end,demand as .csv.gz")] = None,
-    card: Annotated[list[str] | None, typer.Option(help="A card of it; default: all.")] = None,
-    method: Annotated[
-        str | None,
-        typer.Option(help="persistence, seasonal or oracle, instead of the rule's forecaster."),
-    ] = None,
-    json_out: Annotated[
-        Path | None, typer.Option("--json", help="Write the figures there.")
-    ] = None,
-    pictures: Annotated[Path | None, typer.Option(help="Write a PNG a card there.")] = None,
-    seed: Annotated[int, typer.Option(help="Of the simulated cluster.")] = 1,
-    demo: Annotated[bool, typer.Option(help="The packaged rule and trace, all cards.")] = False,
+    rule: _RuleFile = None,
+    trace: _Trace = None,
+    card: _Card = None,
+    method: _Method = None,
+    json_out: _Json = None,
+    pictures: _Pictures = None,
+    seed: _Seed = 1,
+    demo: _Demo = False,
 ) -> None:
     """Replay recorded demand.
 

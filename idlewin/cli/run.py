@@ -41,8 +41,9 @@ LEAST_LEASE = timedelta(seconds=3)
 _Rules = Annotated[
     Path | None,
     typer.Option(
+        metavar="PATH",
         help="Rules from files instead of the cluster's. They are observed, or run dry: a file "
-        "cannot remember what serving was."
+        "cannot remember what serving was.",
     ),
 ]
 _Dry = Annotated[
@@ -64,14 +65,21 @@ _Listen = Annotated[
 ]
 _TokenFile = Annotated[
     Path | None,
-    typer.Option(help="A file with the bearer token that calls of /wake and /alertmanager need."),
+    typer.Option(
+        metavar="FILE",
+        help="A file with the bearer token that calls of /wake and /alertmanager need.",
+    ),
 ]
 _Tick = Annotated[str, typer.Option(metavar="DURATION", help="How often demand is asked for.")]
 _Workers = Annotated[
-    int, typer.Option(min=1, max=64, help="Pools that are looked at at the same time.")
+    int,
+    typer.Option(
+        metavar="NUMBER", min=1, max=64, help="Pools that are looked at at the same time."
+    ),
 ]
 _Journal = Annotated[
-    Path | None, typer.Option(help="A file that every decision is written to, as JSON lines.")
+    Path | None,
+    typer.Option(metavar="FILE", help="A file that every decision is written to, as JSON lines."),
 ]
 _LeaseDuration = Annotated[
     str,

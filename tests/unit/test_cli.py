@@ -80,10 +80,11 @@ def test_a_verb_that_cannot_be_loaded_does_not_take_the_others_with_it(monkeypat
     ("arguments", "told"),
     [
         (("chekc",), "No such command 'chekc'. Did you mean 'check'?"),
-        (("check",), "Missing argument 'paths'"),
+        (("check",), "Missing argument 'FILE'"),
         (("check", "-o", "xml", "rules"), "'xml' is not one of 'text', 'json'"),
         (("give-back",), "error: name one rule, or write --all, or --stale DURATION"),
         (("give-back", "r", "--stale", "15m"), "error: name one rule, or write --all, or --stale"),
+        (("give-back", "r", "--all"), "or --stale DURATION; not both"),
         (("give-back", "--stale", "soon"), "error: --stale: 'soon' is not a duration"),
         (("check", "no/such/path"), "error: no/such/path is not there; name a rule file or a"),
     ],
@@ -95,6 +96,20 @@ def test_a_command_that_is_not_understood_ends_with_2_and_says_why(arguments, to
     assert told in done.stderr
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
+
+
+@pytest.mark.parametrize("verb", app.VERBS)
+def test_the_help_of_a_verb_speaks_of_no_python(verb, capsys):
+    with pytest.raises(SystemExit):
+        app.main([verb, "--help"])
+
+    told = capsys.readouterr().out
+    words = ("<str", "<path", "<int", "<list", "<bool", " / --no-", "{paths}", "[rule]")
+    assert [word for word in words if word in told] == []
+
+
+def test_the_help_of_replay_says_what_a_replay_without_a_rule_needs():
+    assert "A rule file, with --trace; or --demo." in idlewin("replay", "--help").stdout
 
 
 def test_the_version_is_told():

@@ -291,6 +291,16 @@ def test_what_is_doubtful_is_a_warning(tmp_path, old, new, finding):
             "[{source: vllm-requests}]",
             "spec.serving[0].demand: nothing of it shows",
         ),
+        (
+            "CalendarOnly",
+            "CalendarOnly\n      leadTime: 20h",
+            "leadTime: 20h to come back leave nothing of the longest window (9h), so nothing is",
+        ),
+        (
+            'allow: ["22:00-07:00"]',
+            "allow: []",
+            "spec.window.calendar.allow: is empty, which would allow every hour; leave it out",
+        ),
     ],
 )
 def test_what_can_be_read_but_cannot_work_is_an_error(tmp_path, old, new, finding):
