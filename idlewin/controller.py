@@ -208,7 +208,7 @@ def _to_note(s: Situation, outcome: Outcome) -> Remember | None:
 
 def _by_version(s: Situation, action: Action) -> Action:
     """The action, by the version of the rule that our own last write made."""
-    if not isinstance(action, Remember):
+    if not isinstance(action, Remember | HoldRule | ReleaseRule):
         return action
     return replace(action, resource_version=s.object.resource_version)
 

@@ -109,14 +109,19 @@ class Writer:
             raise
 
     def _hold(self, action: HoldRule) -> Json:
-        return self._finalizer(action.rule, wanted=True)
+        return self._finalizer(action, wanted=True)
 
     def _release(self, action: ReleaseRule) -> Json:
-        return self._finalizer(action.rule, wanted=False)
+        return self._finalizer(action, wanted=False)
 
-    def _finalizer(self, rule: str, *, wanted: bool) -> Json:
+    def _finalizer(self, action: HoldRule | ReleaseRule, *, wanted: bool) -> Json:
+        rule = action.rule
+
         def patch(raw: Json) -> Json | None:
             meta = raw["metadata"]
+            # A status that was not looked at must not be written over by what follows.
+            if meta["resourceVersion"] != action.resource_version:
+                raise ChangedError(f"rule {rule} was written by somebody meanwhile")
             now = meta.get("finalizers") or []
             if (FINALIZER in now) is wanted:
                 return None
@@ -125,4 +130,5 @@ class Writer:
             after = [*now, FINALIZER] if wanted else [one for one in now if one != FINALIZER]
             return {"metadata": {"finalizers": after}}
 
-        return self._changes.change(self._stores.rules, f"{RULES}/{rule}", patch, key=("", rule))
+        # Read anew: the watch may be half open, and not show the newer one for long.
+        return self._changes.change(self._stores.rules, f"{RULES}/{rule}", patch)

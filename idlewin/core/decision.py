@@ -171,16 +171,18 @@ class EvictPod:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseRule:
-    """Take our finalizer off a rule that is being deleted."""
+    """Take our finalizer off a rule that is being deleted, by the version looked at."""
 
     rule: str
+    resource_version: str
 
 
 @dataclass(frozen=True, slots=True)
 class HoldRule:
-    """Put our finalizer on a rule, before anything is changed for it."""
+    """Put our finalizer on a rule, by the version looked at, before anything is changed for it."""
 
     rule: str
+    resource_version: str
 
 
 RuleAction = Remember | ReleaseRule | HoldRule

@@ -77,9 +77,9 @@ def wish(action: Action) -> str:
             return f"scale {target} back to {replicas}"
         case ForgetRecord(target):
             return f"take our record off {target}, which its owner raised"
-        case HoldRule(rule):
+        case HoldRule(rule=rule):
             return f"put our finalizer on rule {rule}"
-        case ReleaseRule(rule):
+        case ReleaseRule(rule=rule):
             return f"take our finalizer off rule {rule}"
         case _:
             return _batch_wish(action)

@@ -248,9 +248,9 @@ def _eviction_refused(s: Situation, pod: Pod) -> bool:
 def _finalizer(s: Situation, phase: Phase) -> Iterator[Action]:
     if s.object.deleting:
         if s.object.finalizer and _released(s, phase):
-            yield ReleaseRule(s.object.name)
+            yield ReleaseRule(s.object.name, s.object.resource_version)
     elif not s.object.finalizer and (whose.may_act(s) or phase is not Phase.SERVING):
-        yield HoldRule(s.object.name)
+        yield HoldRule(s.object.name, s.object.resource_version)
 
 
 def _released(s: Situation, phase: Phase) -> bool:

@@ -87,6 +87,8 @@ class Writes:
         rule = self._objects.rules.get(action.rule)
         if rule is None:
             return Outcome(action, Verdict.GONE, "404 the rule is not there")
+        if action.resource_version != str(rule.version):
+            return Outcome(action, Verdict.CONFLICT, "409 the rule has been modified")
         if isinstance(action, HoldRule) and rule.deleting and not rule.finalizer:
             return Outcome(action, Verdict.REFUSED, "422 no finalizer while it is being deleted")
         wanted = isinstance(action, HoldRule)

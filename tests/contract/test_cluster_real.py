@@ -68,13 +68,17 @@ def test_a_status_is_written_only_over_the_version_that_was_read(place: Place) -
 
 def test_a_deleted_rule_stays_until_its_finalizer_goes(place: Place) -> None:
     place.make_rule()
-    assert verdict(place, HoldRule(place.name)) is Verdict.DONE
+    looked = place.cluster.rule(place.name).resource_version
+    assert verdict(place, HoldRule(place.name, looked)) is Verdict.DONE
+    assert place.apply(HoldRule(place.name, looked)).verdict is Verdict.CONFLICT, "an older look"
     place.api.delete(place.rule_path)
     place.until("deletion", lambda: place.cluster.rule(place.name).deleting)
 
-    assert verdict(place, ReleaseRule(place.name)) is Verdict.DONE
+    assert place.apply(ReleaseRule(place.name, looked)).verdict is Verdict.CONFLICT
+    now = place.cluster.rule(place.name).resource_version
+    assert verdict(place, ReleaseRule(place.name, now)) is Verdict.DONE
     place.until("its end", lambda: place.cluster.rule(place.name) is None)
-    assert place.apply(HoldRule(place.name)).verdict is Verdict.GONE
+    assert place.apply(HoldRule(place.name, now)).verdict is Verdict.GONE
 
 
 def test_names_are_oldest_first_and_a_rule_that_cannot_be_read_is_told(place: Place) -> None:

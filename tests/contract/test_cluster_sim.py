@@ -90,14 +90,18 @@ def test_a_status_is_written_only_over_the_version_that_was_read():
 
 def test_a_deleted_rule_stays_until_its_finalizer_goes():
     world = a_world()
-    world.cluster.apply(HoldRule(NAME))
+    looked = world.cluster.rule(NAME).resource_version
+    world.cluster.apply(HoldRule(NAME, looked))
     People(world).delete_rule(NAME)
 
     stored = world.cluster.rule(NAME)
-    world.cluster.apply(ReleaseRule(NAME))
-
     assert stored is not None
     assert stored.deleting
+    late = [world.cluster.apply(kind(NAME, looked)) for kind in (HoldRule, ReleaseRule)]
+    assert [one.verdict for one in late] == [Verdict.CONFLICT, Verdict.CONFLICT]
+
+    world.cluster.apply(ReleaseRule(NAME, stored.resource_version))
+
     assert world.cluster.rule(NAME) is None
 
 

@@ -539,17 +539,18 @@ def test_only_our_finalizer_comes_and_goes_and_none_comes_late(deleting, meanwhi
     place.person(RULE, {"metadata": {"finalizers": had}})
     place.watch()
     if meanwhile:
-        place.person(RULE, {"metadata": {"finalizers": ["e/f", *had]}})
         had = ["e/f", *had]
+        place.person(RULE, {"metadata": {"finalizers": had}})
     if deleting:
         place.person(RULE, {"metadata": {"deletionTimestamp": place.server.now()}})
 
-    held = place.apply(HoldRule("b580")).verdict
+    held = place.apply(HoldRule("b580", version(place.server.get(RULE)))).verdict
+    now = version(place.server.get(RULE))
     with_ours = place.server.get(RULE)["metadata"]["finalizers"]
-    assert place.apply(ReleaseRule("b580")).verdict is Verdict.DONE
+    assert place.apply(ReleaseRule("b580", "of an older look")).verdict is Verdict.CONFLICT
+    assert place.apply(ReleaseRule("b580", now)).verdict is Verdict.DONE
 
-    others = [one for one in had if one != FINALIZER]
-    late = deleting and FINALIZER not in had
+    late, others = deleting and FINALIZER not in had, [one for one in had if one != FINALIZER]
     assert held is (Verdict.REFUSED if late else Verdict.DONE)
     assert set(with_ours) == {*had, *([] if late else [FINALIZER])}
     assert place.server.get(RULE)["metadata"]["finalizers"] == others

@@ -113,8 +113,8 @@ def test_conditions_are_told_in_three_values(exporter):
 
 
 def test_writes_count_by_action_and_verdict(exporter):
-    done = Outcome(HoldRule(rule="b580"), Verdict.DONE)
-    exporter.append(a_decision(), (done, done, Outcome(HoldRule(rule="b580"), Verdict.CONFLICT)))
+    done = Outcome(HoldRule("b580", "1"), Verdict.DONE)
+    exporter.append(a_decision(), (done, done, Outcome(HoldRule("b580", "1"), Verdict.CONFLICT)))
 
     told = scraped(exporter)
 

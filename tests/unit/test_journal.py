@@ -14,7 +14,7 @@ from idlewin.core.status import Status
 
 START = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
-DONE = Outcome(HoldRule(rule="b580"), Verdict.DONE)
+DONE = Outcome(HoldRule("b580", "1"), Verdict.DONE)
 
 
 def a_decision(minute=0, rule="b580", reason=Reason.IDLE_TOO_SHORT, after=Phase.SERVING):

@@ -30,7 +30,7 @@ def test_what_changes_nothing_is_not_told(caplog):
 
 def test_a_change_of_phase_and_its_writes_are_told_refusals_louder(caplog):
     caplog.set_level(logging.INFO)
-    refused = Outcome(HoldRule("b580"), Verdict.REFUSED, "forbidden")
+    refused = Outcome(HoldRule("b580", "1"), Verdict.REFUSED, "forbidden")
 
     LogJournal().append(a_decision(Phase.YIELDING, Reason.WINDOW_OPEN), (refused,))
 

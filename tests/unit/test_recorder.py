@@ -61,7 +61,7 @@ def test_looks_are_real_and_fail_as_the_real_ones_do(shown, recorder):
 
 
 def test_what_would_be_written_is_kept_and_counts_as_done(recorder):
-    actions = (HoldRule("b580"), remember(), ScaleBack(SERVER, "u2", 2, "b580", 9))
+    actions = (HoldRule("b580", "1"), remember(), ScaleBack(SERVER, "u2", 2, "b580", 9))
 
     outcomes = [recorder.apply(action) for action in actions]
 
@@ -90,10 +90,10 @@ def test_a_status_that_could_not_be_read_is_replaced_by_the_remembered_one(shown
 
 
 def test_the_finalizer_is_remembered_too(recorder):
-    recorder.apply(HoldRule("b580"))
+    recorder.apply(HoldRule("b580", "1"))
     held = recorder.rule("b580").finalizer
 
-    recorder.apply(ReleaseRule("b580"))
+    recorder.apply(ReleaseRule("b580", "1"))
 
     assert (held, recorder.rule("b580").finalizer) == (True, False)
 
@@ -126,7 +126,7 @@ def test_remembering_for_a_rule_that_is_gone_is_harmless(shown, recorder):
 
 def test_the_record_is_bounded(recorder):
     for _ in range(KEPT + 5):
-        recorder.apply(HoldRule("b580"))
+        recorder.apply(HoldRule("b580", "1"))
 
     assert len(recorder.written) == KEPT
 
