@@ -31,6 +31,7 @@ VERBS = {
     "pause": "Stop a rule: serving is brought back, nothing more is written.",
     "resume": "Let a paused or contested rule go on.",
     "replay": "Run a recorded trace through the same code, and score it.",
+    "backtest": "Judge forecasters, and the rules in use, on recorded demand.",
 }
 
 _EPILOG = """\b

@@ -27,7 +27,8 @@ from idlewin.core.score import Delays, Score
 from idlewin.core.window import Span
 from idlewin.errors import UsageError
 from idlewin.forecasters import METHODS
-from idlewin.picture import Days, PictureError, draw
+from idlewin.picture import PictureError
+from idlewin.picture.days import Days, draw
 from idlewin.replay import Case, Result, as_dict, replay as run_case, summed
 from idlewin.rulefile import read_files
 from idlewin.wiring import replayed

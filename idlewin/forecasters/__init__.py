@@ -10,13 +10,46 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable
 from datetime import datetime
+from importlib import import_module
 
 from idlewin.core.forecast import Forecaster
+from idlewin.forecasters import hazard
+from idlewin.forecasters.ahead import Method
 from idlewin.forecasters.persistence import Persistence
 from idlewin.forecasters.seasonal import Seasonal
 
 #: What a rule's ``forecast.method`` may be.
 METHODS = ("persistence", "seasonal")
+
+
+#: What a backtest runs: the last one asks whichever of the others did best so far.
+AUTO = "auto"
+BACKTESTED = ("elapsed", "hazard", "boosted", AUTO)
+
+
+def there(name: str) -> bool:
+    """Whether all is installed that a method needs."""
+    if name != "boosted":
+        return True
+    try:
+        import_module("idlewin.forecasters.boosted")
+    except (ImportError, OSError):  # the second where a library of the system is missing
+        return False
+    return True
+
+
+def method(name: str) -> Method:
+    """The way to learn of a name. Raises ValueError for an unknown one."""
+    match name:
+        case "elapsed":
+            return hazard.Hazards(hours=False, name="elapsed")
+        case "hazard":
+            return hazard.Hazards()
+        case "boosted":
+            from idlewin.forecasters.boosted import Boosting  # noqa: PLC0415 - an extra
+
+            return Boosting()
+    raise ValueError(f"forecast.method {name!r} is not known")
 
 
 def forecaster(name: str, *, local: Callable[[datetime], datetime]) -> Forecaster:

@@ -100,16 +100,33 @@ def about(path: Path | str) -> About:
     beside = path.with_name(path.name.removesuffix(".gz").removesuffix(".csv") + ".json")
     if not beside.exists():
         return About()
+    return _about(_object(beside), beside)
+
+
+def about_in(path: Path | str, name: str) -> About:
+    """What a JSON file that tells of several traces says of one. Raises TraceError."""
+    path = Path(path)
+    told = _object(path)
+    if not isinstance(told.get(name), dict):
+        raise TraceError(f"{path}: it tells nothing of {name!r}; it has {', '.join(sorted(told))}")
+    return _about(told[name], path)
+
+
+def _object(path: Path) -> dict[str, Any]:
     try:
-        told = json.loads(beside.read_text(encoding="utf-8"))
+        told = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise TraceError(f"{beside}: {error}; mend or remove it") from None
+        raise TraceError(f"{path}: {error}; mend or remove it") from None
     if not isinstance(told, dict):
-        raise TraceError(f'{beside}: it holds no JSON object; write {{"minutes": ...}}')
+        raise TraceError(f'{path}: it holds no JSON object; write {{"minutes": ...}}')
+    return told
+
+
+def _about(told: Mapping[str, Any], path: Path) -> About:
     return About(
-        minutes=_whole(told, "minutes", beside),
-        test_from=_whole(told, "test_from", beside) or 0,
-        origin=_origin(told.get("origin"), beside),
+        minutes=_whole(told, "minutes", path),
+        test_from=_whole(told, "test_from", path) or 0,
+        origin=_origin(told.get("origin"), path),
         licence=str(told.get("licence") or ""),
         source=str(told.get("source") or ""),
     )

@@ -10,7 +10,8 @@ import pytest
 
 from idlewin.core.score import late_at, reactive, score
 from idlewin.core.window import Span
-from idlewin.picture import Days, PictureError, _local_days, draw, figures
+from idlewin.picture import PictureError
+from idlewin.picture.days import Days, _local_days, draw, figures
 from idlewin.traces import about, busy_spans, load, sample
 
 

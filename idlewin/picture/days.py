@@ -1,7 +1,6 @@
 """A picture of the days of a replay: demand, what batch used, and returns that were late.
 
-The one importer of matplotlib, which the extra ``pictures`` brings. Plain data in, a PNG out; it
-knows no controller and no replay.
+Plain data in, a PNG out; it knows no controller and no replay.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from zoneinfo import ZoneInfo
 
 from idlewin.core.score import Score
 from idlewin.core.window import Span, clipped
+from idlewin.picture import canvas, save
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,10 +25,6 @@ _HOUR = timedelta(hours=1)
 _BAR = 0.72
 # Inches.
 _WIDTH, _LEFT, _RIGHT, _ROW, _HEAD, _FOOT = 12.0, 1.1, 0.4, 0.36, 0.75, 0.95
-
-
-class PictureError(Exception):
-    """The picture cannot be drawn; the message has the remedy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,16 +48,10 @@ class Days:
 
 def draw(days: Days, to: Path) -> None:
     """Draw one row per local day into a PNG, 1200 pixels wide. Raises PictureError."""
-    try:
-        from matplotlib.figure import Figure  # noqa: PLC0415 - an extra, and slow to import
-    except ImportError:
-        raise PictureError(
-            "a picture needs matplotlib, which is not installed; "
-            "run: pip install 'idlewin[pictures]'"
-        ) from None
+    figure_of = canvas()
     rows = _local_days(days)
     height = _HEAD + _ROW * len(rows) + _FOOT
-    figure = Figure(figsize=(_WIDTH, height), dpi=100)
+    figure = figure_of(figsize=(_WIDTH, height), dpi=100)
     # Margins in inches: an automatic layout moves the days when the legend is outside.
     axes = figure.add_axes(
         (
@@ -87,10 +77,7 @@ def draw(days: Days, to: Path) -> None:
         borderaxespad=0.4,
         borderpad=0,
     )
-    try:
-        figure.savefig(to, format="png")
-    except OSError as error:
-        raise PictureError(f"{to}: the picture cannot be written ({error.strerror})") from None
+    save(figure, to)
 
 
 def figures(score: Score) -> str:

@@ -1,0 +1,288 @@
+"""Many cards' demand as arrays of whole minutes since 1970, in UTC.
+
+What forecasters learn from, and what the pricing replays. No method and no decision belongs here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from idlewin.core.load import History
+from idlewin.core.window import Span
+
+Minutes = NDArray[np.int64]
+Reals = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+DAY = 24 * 60
+QUARTER = 15
+#: How far outside of what is known an instant may lie and still be told apart.
+_WIDEST = 30 * DAY
+#: 1970 began on a Thursday, the fourth day of a week.
+_THURSDAY = 3
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Place:
+    """Where demand lives by the clock: the zone's offsets, and days that are days of rest."""
+
+    changes: Minutes
+    """From when each offset holds; the first holds before it too."""
+    offsets: Minutes
+    holidays: Minutes = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """Local days since 1970, sorted."""
+
+    def local(self, at: Minutes) -> Minutes:
+        """Minutes of the local clock."""
+        which = np.searchsorted(self.changes, at, "right") - 1
+        return at + self.offsets[np.maximum(which, 0)]
+
+    def rests(self, local: Minutes) -> Flags:
+        """Which local minutes lie on a Saturday, a Sunday or a holiday."""
+        day = local // DAY
+        weekend = (day + _THURSDAY) % 7 >= 5
+        return weekend | np.isin(day, self.holidays)
+
+
+def place(
+    local: Callable[[datetime], datetime], over: Span, holidays: Sequence[date] = ()
+) -> Place:
+    """The offsets of a zone over a stretch; ``local`` turns an instant into the zone's time.
+
+    Raises ValueError where ``local`` gives a time without a zone.
+    """
+    changes: list[int] = []
+    offsets: list[int] = []
+    at = _minute(over.start) // DAY * DAY
+    end = _minute(over.end) + 2 * DAY
+    while at < end:
+        # Two looks a day find a change; its quarter is looked for only on such a day.
+        if (
+            not offsets
+            or _offset(local, at + DAY) != offsets[-1]
+            or _offset(local, at) != offsets[-1]
+        ):
+            for quarter in range(at, at + DAY + 1, QUARTER):
+                offset = _offset(local, quarter)
+                if not offsets or offset != offsets[-1]:
+                    changes.append(quarter)
+                    offsets.append(offset)
+        at += DAY
+    days = sorted((day - date(1970, 1, 1)).days for day in holidays)
+    return Place(np.array(changes), np.array(offsets), np.array(days, dtype=np.int64))
+
+
+def _offset(local: Callable[[datetime], datetime], minute: int) -> int:
+    offset = local(datetime.fromtimestamp(minute * 60, UTC)).utcoffset()
+    if offset is None:
+        raise ValueError("local gave a time without a zone; give an instant's astimezone(zone)")
+    return round(offset / timedelta(minutes=1))
+
+
+def _minute(at: datetime) -> int:
+    return int(at.timestamp() // 60)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Gaps:
+    """Idle stretches of cards, in order of card and time."""
+
+    card: Minutes
+    start: Minutes
+    end: Minutes
+    ended: Flags
+    """Whether demand ended it; the last of a card may go on."""
+
+    def __len__(self) -> int:
+        return len(self.card)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Fleet:
+    """Runs of demand of cards, in order of card and time, without overlaps."""
+
+    cards: tuple[str, ...]
+    since: Minutes
+    """From when each card is known."""
+    until: int
+    """Up to where all of them are."""
+    card: Minutes
+    busy_from: Minutes
+    busy_to: Minutes
+    away: tuple[Minutes, Minutes, Minutes]
+    """Windows of ours: card, from, to; not all demand can show in them."""
+    places: tuple[Place, ...]
+    place_of: Minutes
+    group: Minutes
+    """Cards of one served model, or of one pool, have one number."""
+
+    @property
+    def start(self) -> int:
+        """From when the first card is known."""
+        return int(self.since.min(initial=self.until))
+
+    def local(self, card: Minutes, at: Minutes) -> tuple[Minutes, Flags]:
+        """The local clock of cards at instants, and whether those are days of rest."""
+        if len(self.places) == 1:
+            local = self.places[0].local(at)
+            return local, self.places[0].rests(local)
+        local, rests = np.empty_like(at), np.empty(at.shape, dtype=np.bool_)
+        for number, where in enumerate(self.places):
+            here = self.place_of[card] == number
+            local[here] = where.local(at[here])
+            rests[here] = where.rests(local[here])
+        return local, rests
+
+    def runs_before(self, card: Minutes, at: Minutes) -> Minutes:
+        """How many runs of demand of all cards up to this one began before an instant."""
+        return np.searchsorted(self._begins, self._keys(card, at), "left")
+
+    def busy_before(self, card: Minutes, at: Minutes) -> Minutes:
+        """Minutes of demand of all cards up to this one before an instant: take differences."""
+        return self._sums[self.runs_before(card, at)] - self._left(card, at, at)
+
+    def is_busy(self, card: Minutes, at: Minutes) -> Flags:
+        """Whether cards have demand in the minute of an instant."""
+        busy: Flags = self._left(card, at + 1, at) > 0
+        return busy
+
+    def _left(self, card: Minutes, before: Minutes, at: Minutes) -> Minutes:
+        """How much is left, at an instant, of a card's last run that began before another."""
+        last = self.runs_before(card, before) - 1
+        # The last one of all stands in where there is none.
+        own = self._cards[last] == card
+        return np.where(own, np.maximum(self._ends[last] - at, 0), 0)
+
+    def gaps(self, until: int | None = None) -> Gaps:
+        """The idle stretches up to an instant; those that last until then have not ended."""
+        until = self.until if until is None else until
+        known = self.busy_from < until
+        card, begin, end = self.card[known], self.busy_from[known], self.busy_to[known]
+        first = np.concatenate(([True], card[1:] != card[:-1])) if len(card) else known[:0]
+        before = np.concatenate(([0], end[:-1])) if len(card) else end
+        before = np.where(first, self.since[card], before)
+        last = np.concatenate((first[1:], [True])) if len(card) else first
+        tail_from = self.since.copy()
+        tail_from[card[last]] = end[last]
+        every = np.arange(len(self.cards))
+        cards = np.concatenate((card, every))
+        starts = np.concatenate((before, tail_from))
+        ends = np.concatenate((begin, np.full(len(every), until)))
+        ended = np.concatenate((np.ones(len(card), np.bool_), np.zeros(len(every), np.bool_)))
+        kept = ends > starts
+        order = np.lexsort((starts[kept], cards[kept]))
+        return Gaps(
+            card=cards[kept][order],
+            start=starts[kept][order],
+            end=ends[kept][order],
+            ended=ended[kept][order],
+        )
+
+    def is_away(self, card: Minutes, start: Minutes, end: Minutes) -> Flags:
+        """Which stretches of cards overlap a window of ours."""
+        cards, begin, finish = self.away
+        if not len(cards):
+            return np.zeros(card.shape, dtype=np.bool_)
+        begun = np.searchsorted(self._keys(cards, begin), self._keys(card, end), "left")
+        over = np.searchsorted(self._keys(cards, finish), self._keys(card, start), "right")
+        return begun > over
+
+    def _keys(self, card: Minutes, at: Minutes) -> Minutes:
+        """Cards and instants in one number, in their order."""
+        start = self.start
+        width = self.until - start + 4 * _WIDEST
+        return card * width + np.clip(at - start + _WIDEST, 0, width - 1)
+
+    @cached_property
+    def _begins(self) -> Minutes:
+        return self._keys(self.card, self.busy_from)
+
+    @cached_property
+    def _cards(self) -> Minutes:
+        return np.append(self.card, -1)
+
+    @cached_property
+    def _ends(self) -> Minutes:
+        return np.append(self.busy_to, 0)
+
+    @cached_property
+    def _sums(self) -> Minutes:
+        return np.concatenate(([0], np.cumsum(self.busy_to - self.busy_from)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Card:
+    """One card, or one pool that is lent as a whole: its history, where it is, and its kin."""
+
+    name: str
+    history: History
+    place: Place
+    group: str = ""
+    """Cards that serve the same; empty: by itself."""
+
+
+def fleet(cards: Sequence[Card]) -> Fleet:
+    """Cards as arrays. What is unknown counts as demand, except at the very beginning of a card.
+
+    Raises ValueError where there is no card.
+    """
+    if not cards:
+        raise ValueError("a fleet of no cards; give it at least one")
+    spans = [_runs((*card.history.busy, *card.history.unknown), card.history) for card in cards]
+    away = [_runs(card.history.serving_away, card.history) for card in cards]
+    places = tuple(dict.fromkeys(card.place for card in cards))
+    groups = {name: n for n, name in enumerate(dict.fromkeys(c.group or c.name for c in cards))}
+    return Fleet(
+        cards=tuple(card.name for card in cards),
+        since=np.array([_since(card.history) for card in cards]),
+        until=max(_minute(card.history.covers.end) for card in cards),
+        card=_repeated([len(froms) for froms, _ in spans]),
+        busy_from=np.concatenate([froms for froms, _ in spans]),
+        busy_to=np.concatenate([tos for _, tos in spans]),
+        away=(
+            _repeated([len(froms) for froms, _ in away]),
+            np.concatenate([froms for froms, _ in away]),
+            np.concatenate([tos for _, tos in away]),
+        ),
+        places=places,
+        place_of=np.array([places.index(card.place) for card in cards]),
+        group=np.array([groups[card.group or card.name] for card in cards]),
+    )
+
+
+def _since(history: History) -> int:
+    """From when a history is known: what is unknown at its very beginning was never recorded."""
+    since = history.covers.start
+    for gap in history.unknown[:1]:
+        if gap.start <= since:
+            since = min(gap.end, history.covers.end)
+    return _minute(since)
+
+
+def _runs(spans: Sequence[Span], history: History) -> tuple[Minutes, Minutes]:
+    """Spans as whole minutes, in order and joined; a minute with any of it counts in full."""
+    since, end = _since(history), _minute(history.covers.end)
+    froms = np.array([_minute(span.start) for span in spans], dtype=np.int64)
+    tos = np.array([_minute_up(span.end) for span in spans], dtype=np.int64)
+    inside = (tos > since) & (froms < end)
+    froms, tos = np.maximum(froms[inside], since), np.minimum(tos[inside], end)
+    if not len(froms):
+        return froms, tos
+    order = np.argsort(froms, kind="stable")
+    froms, tos = froms[order], np.maximum.accumulate(tos[order])
+    first = np.concatenate(([True], froms[1:] > tos[:-1]))
+    return froms[first], tos[np.concatenate((first[1:], [True]))]
+
+
+def _minute_up(at: datetime) -> int:
+    return -int(-at.timestamp() // 60)
+
+
+def _repeated(counts: Sequence[int]) -> Minutes:
+    return np.repeat(np.arange(len(counts)), counts)

@@ -1,0 +1,109 @@
+"""Control: the price of each day, and the forecaster that it is asked of, by what came before.
+
+Each day takes the price that would have kept the budget on the days so far, recent days counting
+most, because a young model back-tests worse than it later is; and corrects it by the account: late
+returns so far less those that were allowed, in roots of the expected count. So the realised rate
+holds the budget whatever the forecasts are worth, and single events are not chased. Of several
+forecasters the one is asked that would have harvested most at that price.
+
+Source: adaptive conformal inference (Gibbs and Candes 2021) and conformal risk control
+(Angelopoulos et al. 2022), on the scale of the logarithm of a price.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from idlewin.forecasters.fleet import Minutes, Reals
+
+#: In minutes of batch: what lends almost always, up to what lends almost never.
+PRICES: Reals = np.exp(np.linspace(math.log(20), math.log(40_000), 40))
+#: How strongly the account moves the price: by e to this for each root of the expected count.
+GAIN = 0.35
+#: After so many days a day counts half.
+HALF_LIFE = 4.0
+#: Days at the beginning that no price is learnt from: they have hardly any past.
+YOUNG = 3
+#: Another forecaster is asked only if it would have harvested so much more.
+BETTER = 1.05
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Record:
+    """What one forecaster would have brought and cost, price x day."""
+
+    harvested: Reals
+    late: Reals
+    late_counted: Reals
+    """Those of the late ones that a share counts."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Course:
+    """For each day: which forecaster is asked, and the number of its price; -1 lends nothing."""
+
+    chosen: Minutes
+    number: Minutes
+
+
+def kept(late: Reals, allowed: Reals) -> int:
+    """The number of the cheapest price that would have kept a budget; the dearest if none would.
+
+    ``late`` is price x day, ``allowed`` a day, both in order of time up to now. What happened to be
+    late at one price and not at a cheaper one counts for both.
+    """
+    weight = _weight(late.shape[1])
+    owed = np.maximum.accumulate((late @ weight)[::-1])[::-1]
+    fits = np.nonzero(owed <= allowed @ weight)[0]
+    return int(fits[0]) if len(fits) else len(late) - 1
+
+
+def corrected(number: int, late: float, allowed: float, prices: Reals) -> int:
+    """The number of a price, corrected by the late returns so far against those allowed."""
+    if allowed <= 0:
+        return number
+    wanted = math.log(prices[number]) + GAIN * (late - allowed) / math.sqrt(allowed)
+    return int(np.argmin(np.abs(np.log(prices) - wanted)))
+
+
+def controlled(
+    records: list[Record],
+    allowed: Reals,
+    judged_from: int,
+    realised: Callable[[Course, int], float],
+    prices: Reals = PRICES,
+) -> Course:
+    """The course of all days; nothing of a day is looked at before the next one.
+
+    ``allowed`` is how many may be late on each day. From the day ``judged_from`` on an account is
+    kept: ``realised`` tells how many were late from then up to and with a day.
+    """
+    days = len(allowed)
+    course = Course(np.zeros(days, dtype=np.int64), np.full(days, -1, dtype=np.int64))
+    course.number[YOUNG : YOUNG + 1] = len(prices) - 1
+    for day in range(YOUNG + 1, days):
+        seen = slice(YOUNG, day)
+        numbers = [kept(record.late[:, seen], allowed[seen]) for record in records]
+        weight = _weight(day - YOUNG)
+        worth = [
+            float(record.harvested[number, seen] @ weight)
+            for record, number in zip(records, numbers, strict=True)
+        ]
+        before = int(course.chosen[day - 1])
+        best = int(np.argmax(worth))
+        course.chosen[day] = best if worth[best] > BETTER * worth[before] else before
+        number = numbers[course.chosen[day]]
+        if day > judged_from:
+            spent, so_far = realised(course, day - 1), float(allowed[judged_from:day].sum())
+            number = corrected(number, spent, so_far, prices)
+        course.number[day] = number
+    return course
+
+
+def _weight(days: int) -> Reals:
+    weight: Reals = 0.5 ** (np.arange(days)[::-1] / HALF_LIFE)
+    return weight
