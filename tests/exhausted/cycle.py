@@ -88,7 +88,7 @@ _NO: dict[type[Action], tuple[Verdict, ...]] = {
     Remember: (Verdict.CONFLICT,),
     ScaleToZero: (Verdict.CONFLICT,),
     ScaleBack: (Verdict.REFUSED,),
-    SetStopPolicy: (Verdict.REFUSED,),
+    SetStopPolicy: (Verdict.REFUSED, Verdict.CONFLICT),
     FenceQueue: (Verdict.REFUSED,),
     SetActive: (Verdict.REFUSED, Verdict.GONE),
     EvictPod: (Verdict.GONE,),
@@ -335,7 +335,7 @@ class Cycles:
 
 def _minds(action: Action) -> frozenset[str]:
     match action:
-        case SetStopPolicy(queue=name, policy=policy) if policy is OPEN:
+        case SetStopPolicy(queue=name):
             return frozenset({name})
         case EvictPod(pod=pod):
             return frozenset({pod.uid})

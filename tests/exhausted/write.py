@@ -70,8 +70,8 @@ class Writing:
     def _carried_out(self, part: Cluster, action: Action, moved: frozenset[str]) -> _Written:
         objects, deleted = Room(self._scene, part, self._statuses, Since()).objects, []
         verdict = of_another(action, moved)
-        if verdict is None and _closed_by_other(objects, action, moved):
-            verdict = Verdict.REFUSED
+        if verdict is None and isinstance(action, SetStopPolicy):
+            verdict = _closed_by_other(objects.queues[action.queue], action, moved)
         if verdict is None:
             verdict = writes(objects, deleted, up=part.up).carry_out(action).verdict
         targets, queues, gone = [], [], None
@@ -102,13 +102,12 @@ def of_another(action: Action, moved: frozenset[str]) -> Verdict | None:
             return None
 
 
-def _closed_by_other(objects, action: Action, moved: frozenset[str]) -> bool:
-    """The adapters' own no: an opening of what somebody else has written since the look."""
-    if not isinstance(action, SetStopPolicy) or action.policy is not OPEN:
-        return False
-    queue = objects.queues[action.queue]
-    closed = queue.stop_policy is not OPEN and queue.stop_policy is not queue.left
-    return closed or (action.queue in moved and queue.writer != US)
+def _closed_by_other(queue, action: SetStopPolicy, moved: frozenset[str]) -> Verdict | None:
+    """The adapters' own no: an opening of what somebody else has written, a closing over theirs."""
+    theirs, unseen = queue.stop_policy not in (OPEN, queue.left), action.queue in moved
+    if action.policy is not OPEN:
+        return Verdict.CONFLICT if theirs and unseen else None
+    return Verdict.REFUSED if theirs or (unseen and queue.writer != US) else None
 
 
 def _part(cluster: Cluster, action: Action) -> Cluster:
