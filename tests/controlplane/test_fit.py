@@ -30,13 +30,13 @@ Json = dict[str, Any]
 
 
 def the_end(case: str) -> Json:
-    """What ends the window of a case, within two minutes from now."""
+    """What ends the window of a case, one to two minutes from now."""
     window: Json = {"minServing": "30m"}
     if case == "by-max":
         return {**window, "max": "45s"}
     now = datetime.now(UTC)
     # A calendar knows whole minutes; the window is to hold some Jobs.
-    start, end = now - timedelta(minutes=5), now + timedelta(seconds=105)
+    start, end = now - timedelta(minutes=5), now + timedelta(minutes=2)
     span = f"{start:%Y-%m-%dT%H:%M}/{end:%Y-%m-%dT%H:%M}"
     return {**window, "calendar": {"allow": [span]}}
 
