@@ -127,13 +127,6 @@ def _errors(rule: Rule) -> Iterator[Problem]:
         message = f"no forecaster {rule.forecast.method!r}{nearest(rule.forecast.method, METHODS)}"
         yield _at(("forecast", "method"), message)
     yield from _sources(rule)
-    for number, lead, room in _no_room(rule):
-        message = (
-            f"{format_duration(lead)} to come back leave nothing of the longest window "
-            f"({format_duration(room)}), so nothing is ever lent; shorten it, or let windows be "
-            "longer by window.max and the calendar"
-        )
-        yield _at(("serving", number, "leadTime"), message)
 
 
 def _no_room(rule: Rule) -> Iterator[tuple[int, timedelta, timedelta]]:
@@ -235,6 +228,13 @@ def _one_eyed(rule: Rule) -> Iterator[Problem]:
 
 def _slow(rule: Rule) -> Iterator[Problem]:
     """A return takes as long as a window."""
+    for number, lead, room in _no_room(rule):
+        message = (
+            f"{format_duration(lead)} to come back leave nothing of the longest window "
+            f"({format_duration(room)}), so nothing is ever lent; shorten it, or let windows be "
+            "longer by window.max and the calendar"
+        )
+        yield _at(("serving", number, "leadTime"), message)
     never = {number for number, _, _ in _no_room(rule)}
     for number, serving in enumerate(rule.serving):
         if number in never or serving.lead_time == "Auto":

@@ -262,6 +262,11 @@ def test_two_rules_on_one_thing_are_an_error_on_the_later(tmp_path, old, new, fi
             "  forecast: {dayTypes: {holidays: AT}}\n  batch:",
             "spec.forecast.dayTypes: is accepted, but not yet in force",
         ),
+        (
+            "CalendarOnly",
+            "CalendarOnly\n      leadTime: 20h",
+            "leadTime: 20h to come back leave nothing of the longest window (9h), so nothing is",
+        ),
     ],
 )
 def test_what_is_doubtful_is_a_warning(tmp_path, old, new, finding):
@@ -290,11 +295,6 @@ def test_what_is_doubtful_is_a_warning(tmp_path, old, new, finding):
             "CalendarOnly",
             "[{source: vllm-requests}]",
             "spec.serving[0].demand: nothing of it shows",
-        ),
-        (
-            "CalendarOnly",
-            "CalendarOnly\n      leadTime: 20h",
-            "leadTime: 20h to come back leave nothing of the longest window (9h), so nothing is",
         ),
         (
             'allow: ["22:00-07:00"]',
