@@ -40,27 +40,45 @@ LEFT: dict[str, Any] = {"title_justify": "left", "caption_justify": "left"}
 
 
 def backtest(
-    trace: Annotated[list[Path], typer.Option(help="card,start,end,demand as .csv.gz")],
+    trace: Annotated[
+        list[Path], typer.Option(metavar="FILE", help="card,start,end,demand as .csv.gz")
+    ],
     meta: Annotated[
-        Path | None, typer.Option(help="A JSON object that tells of each trace by its name.")
+        Path | None,
+        typer.Option(metavar="FILE", help="A JSON object that tells of each trace by its name."),
     ] = None,
     forecaster: Annotated[
-        list[str] | None, typer.Option(help=f"Of {', '.join(BACKTESTED)}; default: all there are.")
+        list[str] | None,
+        typer.Option(metavar="NAME", help=f"Of {', '.join(BACKTESTED)}; default: all."),
     ] = None,
     peers: Annotated[bool, typer.Option("--peers", help="The rules in use as well.")] = False,
-    open_: Annotated[str, typer.Option("--open", help="What opening a window takes.")] = "2m",
-    return_: Annotated[str, typer.Option("--return", help="What a return takes.")] = "5m",
+    open_: Annotated[
+        str, typer.Option("--open", metavar="TIME", help="What opening a window takes.")
+    ] = "2m",
+    return_: Annotated[
+        str, typer.Option("--return", metavar="TIME", help="What a return takes.")
+    ] = "5m",
     until: Annotated[
-        int | None, typer.Option(help="Cut the trace at this minute: nothing later is known.")
+        int | None,
+        typer.Option(
+            metavar="MINUTE", help="Cut the trace at this minute: nothing later is known."
+        ),
     ] = None,
     windows: Annotated[
-        Path | None, typer.Option(help="Write the windows at one late return a card-week there.")
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write the windows at one late return a card-week there."
+        ),
     ] = None,
     json_out: Annotated[
-        Path | None, typer.Option("--json", help="Write the figures there.")
+        Path | None, typer.Option("--json", metavar="FILE", help="Write the figures there.")
     ] = None,
-    picture: Annotated[Path | None, typer.Option(help="Write a PNG of the curves there.")] = None,
-    cores: Annotated[int | None, typer.Option(min=1, help="Default: all.")] = None,
+    picture: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a PNG of the curves there.")
+    ] = None,
+    cores: Annotated[
+        int | None, typer.Option(min=1, metavar="NUMBER", help="Default: all.")
+    ] = None,
 ) -> None:
     """Judge forecasters on recorded demand.
 
