@@ -228,14 +228,15 @@ def _one_eyed(rule: Rule) -> Iterator[Problem]:
 
 def _slow(rule: Rule) -> Iterator[Problem]:
     """A return takes as long as a window."""
+    never = set()
     for number, lead, room in _no_room(rule):
+        never.add(number)
         message = (
             f"{format_duration(lead)} to come back leave nothing of the longest window "
             f"({format_duration(room)}), so nothing is ever lent; shorten it, or let windows be "
             "longer by window.max and the calendar"
         )
         yield _at(("serving", number, "leadTime"), message)
-    never = {number for number, _, _ in _no_room(rule)}
     for number, serving in enumerate(rule.serving):
         if number in never or serving.lead_time == "Auto":
             continue

@@ -53,22 +53,18 @@ def backtest(
     ] = None,
     peers: Annotated[bool, typer.Option("--peers", help="The rules in use as well.")] = False,
     open_: Annotated[
-        str, typer.Option("--open", metavar="TIME", help="What opening a window takes.")
+        str, typer.Option("--open", metavar="TIME", help="Opening takes so long.")
     ] = "2m",
     return_: Annotated[
-        str, typer.Option("--return", metavar="TIME", help="What a return takes.")
+        str, typer.Option("--return", metavar="TIME", help="A return takes this.")
     ] = "5m",
     until: Annotated[
         int | None,
-        typer.Option(
-            metavar="MINUTE", help="Cut the trace at this minute: nothing later is known."
-        ),
+        typer.Option(metavar="MINUTE", help="Cut the trace there: nothing later is known."),
     ] = None,
     windows: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="Write the windows at one late return a card-week there."
-        ),
+        typer.Option(metavar="FILE", help="Write the windows at a late return a card-week."),
     ] = None,
     json_out: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write the figures there.")
@@ -76,33 +72,23 @@ def backtest(
     picture: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write a PNG of the curves there.")
     ] = None,
-    cores: Annotated[
-        int | None, typer.Option(min=1, metavar="NUMBER", help="Default: all.")
-    ] = None,
+    cores: Annotated[int | None, typer.Option(min=1, metavar="COUNT", help="Default all.")] = None,
 ) -> None:
     """Judge forecasters on recorded demand.
 
     Each is run at budgets of late returns, day by day, by what was known before; peers have their
     best settings chosen in hindsight. Harvest is told as a share of the oracle's.
     """
-    chosen = _chosen(forecaster)
-    handover = Handover(opening=_minutes("--open", open_), warming=_minutes("--return", return_))
+    chosen, handover = _chosen(forecaster), _handover(open_, return_)
     cases = [_case(path, meta, handover, until) for path in trace]
-    for out in (windows, json_out, picture):
-        _writable(out)
-    console = Console()
-    found: dict[str, dict[str, Result]] = {}
+    _writable(windows, json_out, picture)
+    console, found = Console(), dict[str, dict[str, Result]]()
     for case in cases:
         found[case.trace] = _run(case, chosen, peers, cores or os.cpu_count() or 1, console)
-        for table in _tables(case, found[case.trace]):
-            console.print(table)
-    if json_out is not None:
-        told = [_told(case, found[case.trace]) for case in cases]
-        _write(json_out, json.dumps(told[0] if len(told) == 1 else told, indent=1) + "\n")
-    if windows is not None:
-        _write_windows(windows, cases[0], found[cases[0].trace][chosen[-1]])
-    if picture is not None:
-        _draw(picture, cases, found, console)
+        console.print(*_tables(case, found[case.trace]), sep="\n")
+    _write_figures(json_out, cases, found)
+    _write_windows(windows, cases[0], found[cases[0].trace][chosen[-1]])
+    _draw(picture, found, console)
 
 
 # -- what is asked for
@@ -124,6 +110,10 @@ def _chosen(names: list[str] | None) -> list[str]:
     return [name for name in known if name in (names or known)]
 
 
+def _handover(opening: str, warming: str) -> Handover:
+    return Handover(opening=_minutes("--open", opening), warming=_minutes("--return", warming))
+
+
 def _minutes(option: str, text: str) -> float:
     try:
         value = parse_duration(text).total_seconds() / MINUTE
@@ -143,16 +133,17 @@ def _case(path: Path, meta: Path | None, handover: Handover, until: int | None) 
         raise UsageError(str(error)) from None
 
 
-def _writable(path: Path | None) -> None:
+def _writable(*paths: Path | None) -> None:
     """What is written at the end must not fail after the work is done. Raises UsageError."""
-    if path is None:
-        return
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"{path.parent} cannot be made: {error.strerror}") from None
-    if path.is_dir() or not os.access(path.parent, os.W_OK):
-        raise UsageError(f"{path} cannot be written to; name another file")
+    for path in paths:
+        if path is None:
+            continue
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"{path.parent} cannot be made: {error.strerror}") from None
+        if path.is_dir() or not os.access(path.parent, os.W_OK):
+            raise UsageError(f"{path} cannot be written to; name another file")
 
 
 # -- the work
@@ -251,8 +242,19 @@ def _told(case: Case, found: Mapping[str, Result]) -> dict[str, Any]:
     }
 
 
-def _write_windows(path: Path, case: Case, result: Result) -> None:
+def _write_figures(
+    path: Path | None, cases: list[Case], found: Mapping[str, Mapping[str, Result]]
+) -> None:
+    if path is None:
+        return
+    told = [_told(case, found[case.trace]) for case in cases]
+    _write(path, json.dumps(told[0] if len(told) == 1 else told, indent=1) + "\n")
+
+
+def _write_windows(path: Path | None, case: Case, result: Result) -> None:
     """The windows of the judged part at the headline's budget, in minutes of the trace."""
+    if path is None:
+        return
     made, start = result.windows[HEADLINE], case.fleet.start
     card = case.gaps.card[made.gap]
     text = io.StringIO()
@@ -272,11 +274,11 @@ def _write(path: Path, what: str | bytes) -> None:
         raise UsageError(f"{path} cannot be written: {error.strerror}; name another") from None
 
 
-def _draw(
-    path: Path, cases: list[Case], found: Mapping[str, Mapping[str, Result]], console: Console
-) -> None:
+def _draw(path: Path | None, found: Mapping[str, Mapping[str, Result]], console: Console) -> None:
+    if path is None:
+        return
     try:
-        curves.draw({case.trace: found[case.trace] for case in cases}, path)
+        curves.draw(found, path)
     except PictureError as error:
         console.print(f"no picture: {error}")
         return
