@@ -53,6 +53,8 @@ STAYS = {"minServing": "30m"}
 #: From an edit that sets the end of a window to that end: giving back starts some seconds before.
 SOON = timedelta(seconds=12)
 SECOND = timedelta(seconds=1)
+#: The window.min of every rule here, in seconds.
+SHORTEST = 5
 WRITER = "a-second-writer"
 Json = dict[str, Any]
 
@@ -125,11 +127,13 @@ class Story:
             self.scenes[pool].wait_phase("Harvesting", timeout=180)
 
     def ends(self, *pools: str, after: timedelta = SOON) -> datetime:
-        """Set the end of open windows, as an edit of the rule; when they end."""
+        """Set the end of open windows, as an edit of the rule; when the last of them ends."""
         end = datetime.now(UTC) + after
         for pool in pools:
             opened = datetime.fromisoformat(self.scenes[pool].status()["window"]["openedAt"])
-            length = max(1, int((end - opened) / SECOND))
+            # A rule is not readable with a window.max below its window.min.
+            length = max(SHORTEST, int((end - opened) / SECOND))
+            end = max(end, opened + length * SECOND)
             patch = {"spec": {"window": {"max": f"{length}s"}}}
             self.api.patch(self.scenes[pool].rule_path, patch)
         return end

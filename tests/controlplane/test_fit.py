@@ -123,11 +123,11 @@ def test_a_queue_is_closed_so_early_that_what_it_admitted_ends_in_time(
 def test_all_work_that_began_has_ended_by_itself_before_serving_is_wanted(
     ended: Ended, case: str
 ) -> None:
-    back = datetime.fromisoformat(ended.move(case, "Reclaiming")["at"])
     done = [job["status"]["completionTime"] for job in ended.jobs(case) if succeeded(job)]
 
     assert len(done) >= 2
-    assert max(map(datetime.fromisoformat, done)) <= back
+    # Kueue may let one more in just after it was closed: giving back waits for that one.
+    assert max(map(datetime.fromisoformat, done)) <= ended.wanted_back(case)
     begun = [job for job in ended.jobs(case) if not job["spec"].get("suspend")]
     assert [job["metadata"]["name"] for job in begun if not succeeded(job)] == []
     assert len(begun) < JOBS[case], "the window was too long to say anything"
