@@ -5,6 +5,7 @@ python -m tests.bench live --minutes 1        those of the real control plane, o
 python -m tests.bench simulated
 python -m tests.bench failover                how long a takeover takes (5 minutes)
 python -m tests.bench peers                   what other tools lose under faults (8 minutes)
+python -m tests.bench draws                   forecasters and peers on five draws (20 minutes)
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import tempfile
 from datetime import timedelta
 from pathlib import Path
 
+from tests.bench.draws import draws_table
 from tests.bench.failover import failover_figures
 from tests.bench.figures import Figure, machine, table
 from tests.bench.live import live_figures
@@ -32,15 +34,21 @@ def main() -> int:
     parser.add_argument(
         "which",
         nargs="?",
-        choices=("all", "live", "simulated", "failover", "peers"),
+        choices=("all", "live", "simulated", "failover", "peers", "draws"),
         default="all",
     )
     parser.add_argument("--minutes", type=float, default=10, help="of steady state (default 10)")
     parser.add_argument("--scale", type=int, default=10, help="5 times so many rules (default 10)")
     parser.add_argument("--seeds", type=int, default=20, help="worlds of the swarm (default 20)")
+    parser.add_argument("--draws", type=int, default=5, help="seeds of the minutes (default 5)")
+    parser.add_argument("--cores", type=int, default=2, help="for the draws (default 2)")
     parser.add_argument("--folder", type=Path, help="keep logs there")
     asked = parser.parse_args()
     figures: list[Figure] = []
+    if asked.which == "draws":
+        with tempfile.TemporaryDirectory(prefix="idlewin-bench-") as folder:
+            print(draws_table(asked.folder or Path(folder), asked.draws, asked.cores))
+        return 0
     if asked.which == "peers":
         with tempfile.TemporaryDirectory(prefix="idlewin-bench-") as folder:
             cases, figures = peers_table(asked.folder or Path(folder))
