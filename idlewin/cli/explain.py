@@ -21,14 +21,18 @@ from idlewin.cli.connection import (
     in_sight,
 )
 from idlewin.codec import decision_json
+from idlewin.core import timing
 from idlewin.core.calendar import Calendar, zone as calendar_zone
 from idlewin.core.decision import Decision
 from idlewin.core.explain import ends, explain as told
 from idlewin.core.forecast import least_chance
+from idlewin.core.load import Level
 from idlewin.core.situation import Situation
 from idlewin.core.text import format_duration, format_instant
-from idlewin.errors import UnreachableError, UsageError
+from idlewin.errors import Exit, UnreachableError, UsageError
 from idlewin.options import Options
+from idlewin.picture import PictureError
+from idlewin.picture.forecast import Outlook, draw
 from idlewin.ports import LookError
 from idlewin.wiring import Explaining, explaining
 
@@ -48,6 +52,9 @@ def explain(
         typer.Option(metavar="PATH", help="Take the rule from files instead of the cluster."),
     ] = None,
     output: Annotated[Output, typer.Option("-o", "--output", help="text or json")] = Output.TEXT,
+    picture: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a PNG of the forecast there.")
+    ] = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
     prometheus_token: PrometheusToken = "",
@@ -74,10 +81,12 @@ def explain(
         situation, decision = _looked(world, rule)
     if output is Output.JSON:
         typer.echo(json.dumps(decision_json(decision), indent=2))
-        return
-    typer.echo(told(decision))
-    for line in _beside(situation):
-        typer.echo(f"  {line}")
+    else:
+        typer.echo(told(decision))
+        for line in _beside(situation):
+            typer.echo(f"  {line}")
+    if picture is not None:
+        _draw(situation, picture)
 
 
 def _looked(world: Explaining, name: str) -> tuple[Situation, Decision]:
@@ -92,6 +101,31 @@ def _looked(world: Explaining, name: str) -> tuple[Situation, Decision]:
     if decision is None:
         raise UsageError(f"rule {name} was deleted just now")
     return situation, decision
+
+
+def _draw(s: Situation, to: Path) -> None:
+    """A picture of the forecast that decided; a line on standard error says where, or why not."""
+    try:
+        draw(_outlook(s), to)
+    except PictureError as error:
+        typer.echo(f"no picture: {error}", err=True)
+        raise typer.Exit(Exit.FAILED) from None
+    typer.echo(f"picture of the forecast: {to}", err=True)
+
+
+def _outlook(s: Situation) -> Outlook:
+    if s.rule is None or s.forecast is None:
+        raise PictureError(f"there is no forecast: {s.load.why}")
+    opened_at = s.window.opened_at if s.window else s.now
+    return Outlook(
+        rule=s.object.name,
+        forecast=s.forecast,
+        idle_since=s.load.since if s.load.level is Level.IDLE else None,
+        lent=s.window is not None,
+        reclaim_at=timing.reclaim_at(s, opened_at),
+        wanted_at=timing.wanted_back(s, opened_at),
+        zone=s.rule.window.calendar.time_zone,
+    )
 
 
 def _beside(s: Situation) -> Iterator[str]:

@@ -1,17 +1,21 @@
-"""The picture of a replay's days is really drawn, and says what is missing where it cannot be."""
+"""Pictures are really drawn, and say what is missing where they cannot be."""
 
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from idlewin.core.forecast import Forecast
 from idlewin.core.score import late_at, reactive, score
 from idlewin.core.window import Span
 from idlewin.picture import PictureError
 from idlewin.picture.days import Days, _local_days, draw, figures
+from idlewin.picture.forecast import Outlook, _marks, draw as draw_forecast
 from idlewin.traces import about, busy_spans, load, sample
 
 
@@ -85,3 +89,72 @@ def test_without_matplotlib_the_error_names_the_extra(
 def test_a_picture_that_cannot_be_written_says_where(tmp_path: Path) -> None:
     with pytest.raises(PictureError, match="no-such-folder"):
         draw(the_days(), tmp_path / "no-such-folder" / "days.png")
+
+
+def an_outlook(**changes: Any) -> Outlook:
+    start = datetime(2026, 3, 28, 22, 40, tzinfo=UTC)
+    steps = tuple((timedelta(minutes=5 * n), 0.99**n) for n in range(1, 289))
+    made = Forecast(method="hazard", made_at=start, chances=steps, rests_on="9 d of history")
+    outlook = Outlook(
+        rule="b580",
+        forecast=made,
+        idle_since=start - timedelta(hours=1),
+        lent=True,
+        reclaim_at=start + timedelta(hours=6),
+        wanted_at=start + timedelta(hours=6, minutes=20),
+        zone="Europe/Vienna",
+    )
+    return replace(outlook, **changes)
+
+
+def test_a_picture_of_a_forecast_has_the_chance_and_both_ends_of_the_window(
+    tmp_path: Path,
+) -> None:
+    from matplotlib.image import imread
+
+    outlook = an_outlook()
+    draw_forecast(outlook, tmp_path / "b580.png")
+
+    pixels = imread(tmp_path / "b580.png")
+    colours = {tuple(c) for c in (pixels[..., :3] * 255).round().astype(int).reshape(-1, 3)}
+    assert pixels.shape[1] == 1000
+    assert (0x00, 0x72, 0xB2) in colours
+    # The night of the clock change: six hours after 23:40 it is 06:40.
+    assert [mark[3] for mark in _marks(outlook)] == [
+        "lent: giving back begins 06:40",
+        "serving is wanted ready 07:00",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"reclaim_at": None, "wanted_at": None}, []),
+        ({"lent": False, "reclaim_at": datetime(2026, 3, 28, 22, 39, tzinfo=UTC)}, []),
+        (
+            {"lent": False},
+            ["if lent now: giving back begins 06:40", "serving is wanted ready 07:00"],
+        ),
+    ],
+)
+def test_what_would_not_be_lent_has_no_marks(changes: Any, words: list[str]) -> None:
+    assert [mark[3] for mark in _marks(an_outlook(**changes))] == words
+
+
+def test_the_hours_of_the_axis_are_those_of_the_zone_across_a_clock_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn = []
+    monkeypatch.setattr("idlewin.picture.forecast.save", lambda figure, _: drawn.append(figure))
+
+    draw_forecast(an_outlook(), tmp_path / "b580.png")
+
+    axes = drawn[0].axes[0]
+    ticks = zip(
+        axes.get_xticks(), [text.get_text() for text in axes.get_xticklabels()], strict=True
+    )
+    assert [(round(at, 2), told) for at, told in ticks][:3] == [
+        (0.33, "00:00"),
+        (2.33, "03:00"),
+        (5.33, "06:00"),
+    ]
