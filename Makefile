@@ -11,7 +11,7 @@ export UV_PYTHON_DOWNLOADS := never
 export UV_PROJECT_ENVIRONMENT := .venv
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check bench swarm mutants exhaust labs
+.PHONY: help setup run test check bench swarm mutants exhaust labs notebook
 
 help:  ## say what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,6 +48,10 @@ exhaust: setup  ## the shipped decisions, explored breadth first against an abst
 
 mutants: setup  ## break the source in many ways, one at a time: each must be noticed
 	$(PY) -m tests.mutants
+
+notebook: setup  ## run notebooks/forecasts.ipynb: how cards idle, and how it is foretold; to out/
+	@mkdir -p out
+	.venv/bin/jupyter execute notebooks/forecasts.ipynb --output ../out/forecasts.ipynb
 
 $(STAMP): pyproject.toml uv.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \

@@ -63,7 +63,7 @@ def draw(outlook: Outlook, to: Path) -> None:
         axes.axvspan(start, end, color=colour, alpha=0.3, linewidth=0, label=label)
     _dress(axes, outlook, hours[-1])
     figure.suptitle(_title(outlook), x=0.01, ha="left", fontsize=13, fontweight="bold")
-    rests_on = textwrap.fill(f"{forecast.method} rests on {forecast.rests_on}", _LINE)
+    rests_on = textwrap.fill(f"{forecast.method}: {forecast.rests_on}", _LINE)
     axes.set_title(rests_on, loc="left", fontsize=9.5)
     figure.legend(loc="outside lower left", ncols=3, frameon=False)
     save(figure, to)
