@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 
+from idlewin import holidays
 from idlewin.catalogue import problems as source_problems, sources
 from idlewin.core.condition import INSIDE_KUEUE
 from idlewin.core.lint import Fault, Refusal, refusals, too_much_quota
@@ -104,9 +105,8 @@ PLACES: dict[Fault, Path] = {
 
 def faults(rule: Rule) -> tuple[Refusal, ...]:
     """Why a rule that can be read could never work here: no kind, no source, no way to be seen."""
-    return tuple(
-        Refusal(Fault.NOT_SUPPORTED, str(problem)) for problem in (*_kinds(rule), *_sources(rule))
-    )
+    found = (*_kinds(rule), *_sources(rule), *_holidays(rule))
+    return tuple(Refusal(Fault.NOT_SUPPORTED, str(problem)) for problem in found)
 
 
 # -- fields that are accepted and do nothing yet; each line goes when its behaviour comes
@@ -114,7 +114,8 @@ def faults(rule: Rule) -> tuple[Refusal, ...]:
 
 def _not_in_force(rule: Rule) -> Iterator[Problem]:
     told = "is accepted, but not yet in force"
-    if rule.forecast.day_types.holidays is not None:
+    code = rule.forecast.day_types.holidays
+    if code is not None and holidays.problem(code) is None:
         yield _at(("forecast", "dayTypes"), f"{told}: a holiday counts as its weekday")
 
 
@@ -127,6 +128,7 @@ def _errors(rule: Rule) -> Iterator[Problem]:
         message = f"no forecaster {rule.forecast.method!r}{nearest(rule.forecast.method, METHODS)}"
         yield _at(("forecast", "method"), message)
     yield from _sources(rule)
+    yield from _holidays(rule)
 
 
 def _no_room(rule: Rule) -> Iterator[tuple[int, timedelta, timedelta]]:
@@ -144,6 +146,12 @@ def _kinds(rule: Rule) -> Iterator[Problem]:
             known = " and ".join(f"{kind} ({version})" for version, kind in KINDS)
             message = f"{serving.kind} ({serving.api_version}) cannot be lowered; {known} can"
             yield _at(("serving", number, "kind"), message)
+
+
+def _holidays(rule: Rule) -> Iterator[Problem]:
+    code = rule.forecast.day_types.holidays
+    if code is not None and (message := holidays.problem(code)):
+        yield _at(("forecast", "dayTypes", "holidays"), message)
 
 
 def _sources(rule: Rule) -> Iterator[Problem]:

@@ -9,7 +9,7 @@ from datetime import UTC, timedelta
 
 import numpy as np
 
-from idlewin import traces
+from idlewin import holidays, traces
 from idlewin.core.stopping import Handover
 from idlewin.core.window import Span
 from idlewin.forecasters.fleet import DAY, Card, Flags, Fleet, Gaps, Minutes, Reals, fleet, place
@@ -79,10 +79,12 @@ def case_of(
     about: traces.About,
     handover: Handover,
     until: int | None = None,
+    rests: str | None = None,
 ) -> Case:
     """The cards that are judged; which those are the part before ``test_from`` alone decides.
 
-    ``until``, in minutes of the trace, cuts it. Raises CaseError.
+    ``until``, in minutes of the trace, cuts it; ``rests`` is the code of a country whose holidays
+    count as days of rest. Raises CaseError.
     """
     minutes = about.minutes or max(run.end for runs in cards.values() for run in runs)
     if until is not None and not about.test_from < until <= minutes:
@@ -100,7 +102,8 @@ def case_of(
         )
     origin = about.origin.astimezone(UTC)
     covers = Span(origin, origin + timedelta(minutes=until or minutes))
-    where = place(lambda at: at.astimezone(about.origin.tzinfo), covers)
+    days = holidays.dates(rests, covers)
+    where = place(lambda at: at.astimezone(about.origin.tzinfo), covers, days)
     found = fleet(
         [
             Card(

@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from idlewin import traces
+from idlewin import holidays, traces
 from idlewin.backtest.case import Case, CaseError, case_of
 from idlewin.backtest.figures import HEADLINE, PER_WEEK, SHARES, Budget
 from idlewin.backtest.peers import PEERS
@@ -44,8 +44,7 @@ def backtest(
         list[Path], typer.Option(metavar="FILE", help="card,start,end,demand as .csv.gz")
     ],
     meta: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="A JSON object that tells of each trace by its name."),
+        Path | None, typer.Option(metavar="FILE", help="JSON that tells of each trace by its name.")
     ] = None,
     forecaster: Annotated[
         list[str] | None,
@@ -58,13 +57,14 @@ def backtest(
     return_: Annotated[
         str, typer.Option("--return", metavar="TIME", help="A return takes this.")
     ] = "5m",
+    rests: Annotated[
+        str | None, typer.Option("--holidays", metavar="CODE", help="Days of rest: AT, DE-BY.")
+    ] = None,
     until: Annotated[
-        int | None,
-        typer.Option(metavar="MINUTE", help="Cut the trace there: nothing later is known."),
+        int | None, typer.Option(metavar="MINUTE", help="Cut the trace there.")
     ] = None,
     windows: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write the windows at a late return a card-week."),
+        Path | None, typer.Option(metavar="FILE", help="Write the windows of HW@1 there.")
     ] = None,
     json_out: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write the figures there.")
@@ -80,7 +80,7 @@ def backtest(
     best settings chosen in hindsight. Harvest is told as a share of the oracle's.
     """
     chosen, handover = _chosen(forecaster), _handover(open_, return_)
-    cases = [_case(path, meta, handover, until) for path in trace]
+    cases = [_case(path, meta, handover, until, rests) for path in trace]
     _writable(windows, json_out, picture)
     console, found = Console(), dict[str, dict[str, Result]]()
     for case in cases:
@@ -124,11 +124,15 @@ def _minutes(option: str, text: str) -> float:
     return value
 
 
-def _case(path: Path, meta: Path | None, handover: Handover, until: int | None) -> Case:
+def _case(
+    path: Path, meta: Path | None, handover: Handover, until: int | None, rests: str | None
+) -> Case:
+    if rests is not None and (wrong := holidays.problem(rests)):
+        raise UsageError(f"--holidays: {wrong}")
     name = path.name.removesuffix(".gz").removesuffix(".csv")
     try:
         about = traces.about(path) if meta is None else traces.about_in(meta, name)
-        return case_of(name, traces.load(path), about, handover, until)
+        return case_of(name, traces.load(path), about, handover, until, rests)
     except (traces.TraceError, CaseError) as error:
         raise UsageError(str(error)) from None
 

@@ -11,7 +11,7 @@ import os
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
 
@@ -130,17 +130,16 @@ def _cases(rule: Rule, trace: Path, names: list[str] | None, seed: int) -> list[
         raise UsageError(str(error)) from None
     minutes = about.minutes or max(run.end for runs in cards.values() for run in runs)
     if about.test_from >= minutes:
-        raise UsageError(
-            f"{trace}: test_from {about.test_from} leaves nothing of {minutes} minutes"
-        )
-    covers = Span(about.origin, about.origin + minutes * MINUTE)
+        raise UsageError(f"{trace}: test_from {about.test_from} leaves nothing of {minutes} min")
+    origin = about.origin.astimezone(UTC)
+    covers = Span(origin, origin + minutes * MINUTE)
     return [
         Case(
             card=name,
             rule=rule,
-            busy=traces.busy_spans(runs, about.origin),
+            busy=traces.busy_spans(runs, origin),
             covers=covers,
-            judged_from=about.origin + about.test_from * MINUTE,
+            judged_from=origin + about.test_from * MINUTE,
             delays=DELAYS,
             seed=seed,
         )

@@ -60,7 +60,7 @@ class About:
     test_from: int = 0
     """The first minute that is not for learning from."""
     origin: datetime = ORIGIN
-    """The instant of minute 0."""
+    """The instant of minute 0, by the clock of where the demand was."""
     licence: str = ""
     source: str = ""
 
@@ -218,7 +218,7 @@ def _origin(value: object, path: Path) -> datetime:
         at = datetime.min  # noqa: DTZ901 - naive, so refused below
     if at.tzinfo is None:
         raise TraceError(f"{path}: origin {value!r}; write it as 2026-01-05T00:00:00+00:00")
-    return at.astimezone(UTC)
+    return at
 
 
 def _warn(message: str) -> None:

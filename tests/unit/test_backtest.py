@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+from datetime import datetime
 
 import numpy as np
 import pytest
@@ -179,6 +180,7 @@ def test_the_command_writes_figures_windows_and_a_picture(tmp_path, capsys):
         (["--return", "90s"], "--return 90s is not whole minutes"),
         (["--until", "5"], "--until 5 is not within the judged part; write 10081 to 14400"),
         (["--meta", "nowhere.json"], "nowhere.json"),
+        (["--holidays", "Austria"], "--holidays: no country 'Austria' has known holidays; did you"),
     ],
 )
 def test_a_wrong_option_says_what_would_be_right(asked, said, tmp_path, capsys):
@@ -205,6 +207,19 @@ def test_odd_traces_are_errors(rows, about, said, tmp_path, capsys):
 
     assert code_of(["backtest", "--trace", str(trace)]) == 2
     assert said in capsys.readouterr().err.replace("\n", " ")
+
+
+def test_days_of_rest_are_those_of_the_country_and_of_the_traces_own_clock():
+    about = traces.About(
+        minutes=20160, test_from=10080, origin=datetime.fromisoformat("2026-04-20T00:00+08:00")
+    )
+    runs = tuple(traces.Run(day * 1440 + 540, day * 1440 + 600) for day in range(14))
+    eve = datetime.fromisoformat("2026-04-30T23:30+08:00")
+
+    found = case_of("office", {"a": runs}, about, Handover(), rests="AT").fleet
+
+    at = int(eve.timestamp() // 60) + np.array([0, 60, 1500])  # a Friday, Labour Day, from 00:00 on
+    assert found.local(np.zeros(3, np.int64), at)[1].tolist() == [False, True, True]
 
 
 def test_a_cut_before_the_judged_part_is_an_error():

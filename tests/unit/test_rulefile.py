@@ -297,6 +297,11 @@ def test_what_is_doubtful_is_a_warning(tmp_path, old, new, finding):
             "spec.serving[0].demand: nothing of it shows",
         ),
         (
+            "  batch:",
+            "  forecast: {dayTypes: {holidays: DE-XY}}\n  batch:",
+            "spec.forecast.dayTypes.holidays: DE has no region 'XY'; known here: ",
+        ),
+        (
             'allow: ["22:00-07:00"]',
             "allow: []",
             "spec.window.calendar.allow: is empty, which would allow every hour; leave it out",

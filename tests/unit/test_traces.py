@@ -123,6 +123,8 @@ def test_what_is_known_of_a_trace_is_read_from_the_file_beside_it(tmp_path: Path
 
     assert (found.minutes, found.test_from) == (600, 60)
     assert found.origin == datetime(2020, 4, 30, 16, tzinfo=UTC)
+    # Its days are those of where the demand was.
+    assert found.origin.utcoffset() == timedelta(hours=8)
     assert about(tmp_path / "other.csv.gz").origin == ORIGIN
 
 
