@@ -21,8 +21,8 @@ _CHANCE, _LENT, _BACK = "#0072B2", "#E69F00", "#B22222"
 _HOUR = timedelta(hours=1)
 #: Characters of a line of text at its size and the picture's width.
 _LINE = 110
-#: Hours up to which each has its tick.
-_SHORT = 8
+#: Hours that are drawn at most, and up to which each has its tick.
+_LONGEST, _SHORT = 24.0, 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +61,7 @@ def draw(outlook: Outlook, to: Path) -> None:
     )
     for start, end, colour, label in _marks(outlook):
         axes.axvspan(start, end, color=colour, alpha=0.3, linewidth=0, label=label)
-    _dress(axes, outlook, hours[-1])
+    _dress(axes, outlook, min(hours[-1], _LONGEST))
     figure.suptitle(_title(outlook), x=0.01, ha="left", fontsize=13, fontweight="bold")
     rests_on = textwrap.fill(f"{forecast.method}: {forecast.rests_on}", _LINE)
     axes.set_title(rests_on, loc="left", fontsize=9.5)
@@ -76,8 +76,8 @@ def _marks(outlook: Outlook) -> Iterator[tuple[float, float, str, str]]:
         return
     begins, end = max((reclaim - made) / _HOUR, 0), (wanted - made) / _HOUR
     lent = "lent" if outlook.lent else "if lent now"
-    yield 0, begins, _LENT, f"{lent}: giving back begins {_clock(reclaim, outlook)}"
-    yield begins, end, _BACK, f"serving is wanted ready {_clock(wanted, outlook)}"
+    yield 0, begins, _LENT, f"{lent}: giving back begins {_clock(reclaim, outlook, '%a %H:%M')}"
+    yield begins, end, _BACK, f"serving is wanted ready {_clock(wanted, outlook, '%a %H:%M')}"
 
 
 def _dress(axes: Any, outlook: Outlook, last: float) -> None:
@@ -109,5 +109,5 @@ def _title(outlook: Outlook) -> str:
     return f"{outlook.rule}  ·  {'lent' if outlook.lent else 'not lent'}, {idle}"
 
 
-def _clock(instant: datetime, outlook: Outlook) -> str:
-    return f"{instant.astimezone(ZoneInfo(outlook.zone)):%H:%M}"
+def _clock(instant: datetime, outlook: Outlook, how: str = "%H:%M") -> str:
+    return instant.astimezone(ZoneInfo(outlook.zone)).strftime(how)

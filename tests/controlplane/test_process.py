@@ -215,9 +215,11 @@ def test_a_dry_run_and_explain_write_nothing(night: Night, capsys: Any) -> None:
         )
         refused, told = ask(controller, "/wake/night", b"")
         assert controller.kill(signal.SIGTERM) == 0
-    code = cli(night, "explain", "night", "--prometheus", night.url)
+    drawn = night.folder / "night.png"
+    code = cli(night, "explain", "night", "--prometheus", night.url, "--picture", str(drawn))
     out = capsys.readouterr().out
 
+    assert drawn.read_bytes().startswith(b"\x89PNG")
     assert (refused, "runs dry" in told) == (403, True)
     assert night.plane.audit.writes(user=controller.user, since=begin) == []
     assert night.replicas() == 1

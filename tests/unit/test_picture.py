@@ -121,8 +121,8 @@ def test_a_picture_of_a_forecast_has_the_chance_and_both_ends_of_the_window(
     assert (0x00, 0x72, 0xB2) in colours
     # The night of the clock change: six hours after 23:40 it is 06:40.
     assert [mark[3] for mark in _marks(outlook)] == [
-        "lent: giving back begins 06:40",
-        "serving is wanted ready 07:00",
+        "lent: giving back begins Sun 06:40",
+        "serving is wanted ready Sun 07:00",
     ]
 
 
@@ -133,12 +133,25 @@ def test_a_picture_of_a_forecast_has_the_chance_and_both_ends_of_the_window(
         ({"lent": False, "reclaim_at": datetime(2026, 3, 28, 22, 39, tzinfo=UTC)}, []),
         (
             {"lent": False},
-            ["if lent now: giving back begins 06:40", "serving is wanted ready 07:00"],
+            ["if lent now: giving back begins Sun 06:40", "serving is wanted ready Sun 07:00"],
         ),
     ],
 )
 def test_what_would_not_be_lent_has_no_marks(changes: Any, words: list[str]) -> None:
     assert [mark[3] for mark in _marks(an_outlook(**changes))] == words
+
+
+def test_no_more_than_a_day_is_drawn_of_what_a_calendar_knows_for_weeks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn = []
+    monkeypatch.setattr("idlewin.picture.forecast.save", lambda figure, _: drawn.append(figure))
+    calendar = replace(an_outlook().forecast, chances=((timedelta(days=15), 1.0),))
+
+    draw_forecast(an_outlook(forecast=calendar), tmp_path / "b580.png")
+
+    assert drawn[0].axes[0].get_xlim() == (0, 24)
+    assert len(drawn[0].axes[0].get_xticks()) <= 9
 
 
 def test_the_hours_of_the_axis_are_those_of_the_zone_across_a_clock_change(
