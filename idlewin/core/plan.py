@@ -117,7 +117,9 @@ def _queues(s: Situation, wanted: Gate) -> Iterator[Action]:
             for entry, queue in sealing.present(s):
                 yield from _seal(s, entry, queue)
             if s.status.phase == Phase.RESTORING and sealing.shown(s):
-                yield from _wake_owed(s)
+                # Woken before it has left its cards, it would stay on them.
+                there = {work.uid for work in sealing.admitted(s)}
+                yield from (action for action in _wake_owed(s) if action.uid not in there)
 
 
 def _stop(s: Situation, queue: Queue, policy: StopPolicy) -> SetStopPolicy:
@@ -146,7 +148,7 @@ def _shut(s: Situation) -> Iterator[Action]:
         yield from left or _wake_owed(s)
 
 
-def _wake_owed(s: Situation) -> Iterator[Action]:
+def _wake_owed(s: Situation) -> Iterator[SetActive]:
     for work in s.status.owed.workloads:
         yield SetActive(work.namespace, work.name, work.uid, active=True)
 

@@ -40,7 +40,7 @@ def test_work_that_gets_no_card_is_given_up(busy: Cluster):
     busy.until("the end", lambda: not busy.work("job").active)
     cause = "DeactivatedDueToRequeuingLimitExceeded"
     busy.until("its cause", lambda: busy.cause("job") == cause)
-    assert busy.work("job").timed_out
+    busy.until("that it is told", lambda: busy.work("job").timed_out)
 
 
 @fact("14.3", "Hold does not keep it from that; what was evicted stays out under Hold, and runs "
