@@ -13,13 +13,19 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from idlewin.core.calendar import Calendar
+from idlewin.core.load import History
 from idlewin.core.phase import Phase
 from idlewin.core.reason import Reason
 from idlewin.core.rule import Rule
 from idlewin.core.score import Delays, Score, Timeline, foreseen, late_at, reactive, score
+from idlewin.core.text import format_duration, format_instant
 from idlewin.core.window import Span, clipped, merged, total, without
 
 WEEK = timedelta(weeks=1)
+#: What of a history is for the forecaster to learn from, or half of it; with less than LEAST there
+#: is neither anything to learn from nor to judge by.
+LEARN = WEEK
+LEAST = timedelta(days=2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +42,14 @@ class Case:
     """Before it the forecaster only learns, and nothing is scored."""
     delays: Delays
     """What a handover costs in the simulated cluster, and what the other two rules are charged."""
+    unknown: tuple[Span, ...] = ()
+    """When nothing was recorded."""
     seed: int = 1
+
+    @property
+    def judged(self) -> Span:
+        """The stretch that is scored."""
+        return Span(self.judged_from, self.covers.end)
 
 
 class Recording(Protocol):
@@ -93,7 +106,7 @@ class Result:
     @property
     def idle(self) -> timedelta:
         """Time without demand in it."""
-        return total(without((self.over,), self.case.busy))
+        return total(without((self.over,), (*self.case.busy, *self.case.unknown)))
 
     @property
     def batch(self) -> tuple[Span, ...]:
@@ -101,13 +114,36 @@ class Result:
         return clipped(merged(self.timeline.batch), self.over)
 
 
+def remembered(card: str, rule: Rule, history: History, delays: Delays) -> Case:
+    """What is known of a rule's demand as a case. Raises ValueError where it is too little."""
+    known = without((history.covers,), history.unknown)
+    if not known:
+        raise ValueError("nothing is known of its demand")
+    # What is unknown at an end was never recorded.
+    covers = Span(known[0].start, known[-1].end)
+    if covers.length < LEAST:
+        raise ValueError(
+            f"{format_duration(covers.length)} of its demand are known, from "
+            f"{format_instant(covers.start)}; {format_duration(LEAST)} is the least"
+        )
+    return Case(
+        card=card,
+        rule=rule,
+        busy=clipped(history.busy, covers),
+        unknown=clipped(history.unknown, covers),
+        covers=covers,
+        judged_from=covers.start + min(LEARN, covers.length / 2),
+        delays=delays,
+    )
+
+
 def replay(case: Case, run: Run, tell: Callable[[datetime, str], None]) -> Result:
     """Run a card's days, and score them."""
     recording = run(case, tell)
-    over = Span(case.judged_from, case.covers.end)
+    over = case.judged
     timeline = recording.timeline()
-    # To the two rules beside ours a closed hour is one in which users are there.
-    taken = merged((*case.busy, *closed(case.rule.window.calendar, over)))
+    # To the two rules beside ours users are there in hours that are closed, or unknown.
+    taken = merged((*case.busy, *case.unknown, *closed(case.rule.window.calendar, over)))
     best = score(taken, foreseen(taken, over, case.delays), over, case.delays).oracle
 
     def scored(line: Timeline) -> Score:

@@ -1,7 +1,7 @@
 """Rule files to rules: every error names file, line, field, value and what would be right.
 
-The one importer of ruamel.yaml. A document that cannot be read hurts only itself. What a spec
-means is codec.py's; what two rules mean to each other is cli/check.py's and the core's lint.
+A document that cannot be read hurts only itself. What a spec means is codec.py's; what two rules
+mean to each other is rulecheck.py's and the core's lint; how a file is changed is ruleedit.py's.
 """
 
 from __future__ import annotations
@@ -141,6 +141,11 @@ def _read_file(path: Path) -> RuleFiles:
         return RuleFiles(
             unreadable=(_of_file(path, "is not UTF-8 text; save the file as UTF-8", line),)
         )
+    return read_text(path, text)
+
+
+def read_text(path: Path, text: str) -> RuleFiles:
+    """The rules of a file that has this text."""
     documents: list[Document] = []
     unreadable: list[Finding] = []
     for offset, part in _parts(text):

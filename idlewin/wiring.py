@@ -64,6 +64,7 @@ def replayed(case: Case, tell: Callable[[datetime, str], None]) -> Recording:
     recording = a_replay(
         case.rule,
         case.busy,
+        case.unknown,
         case.covers,
         case.seed,
         lambda world, lease: Controller(

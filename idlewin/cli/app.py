@@ -32,6 +32,7 @@ VERBS = {
     "resume": "Let a paused or contested rule go on.",
     "replay": "Run a recorded trace through the same code, and score it.",
     "backtest": "Judge forecasters, and the rules in use, on recorded demand.",
+    "tune": "Try other values of a rule on its own history, and show what to change.",
 }
 
 _EPILOG = """\b

@@ -25,6 +25,7 @@ from idlewin.backtest.case import Case, CaseError, case_of
 from idlewin.backtest.figures import HEADLINE, PER_WEEK, SHARES, Budget
 from idlewin.backtest.peers import PEERS
 from idlewin.backtest.run import Result, followed, peer, tried
+from idlewin.cli.output import writable, write
 from idlewin.core.stopping import Handover
 from idlewin.core.text import parse_duration
 from idlewin.errors import UsageError
@@ -81,7 +82,7 @@ def backtest(
     """
     chosen, handover = _chosen(forecaster), _handover(open_, return_)
     cases = [_case(path, meta, handover, until, rests) for path in trace]
-    _writable(windows, json_out, picture)
+    writable(windows, json_out, picture)
     console, found = Console(), dict[str, dict[str, Result]]()
     for case in cases:
         found[case.trace] = _run(case, chosen, peers, cores or os.cpu_count() or 1, console)
@@ -135,19 +136,6 @@ def _case(
         return case_of(name, traces.load(path), about, handover, until, rests)
     except (traces.TraceError, CaseError) as error:
         raise UsageError(str(error)) from None
-
-
-def _writable(*paths: Path | None) -> None:
-    """What is written at the end must not fail after the work is done. Raises UsageError."""
-    for path in paths:
-        if path is None:
-            continue
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UsageError(f"{path.parent} cannot be made: {error.strerror}") from None
-        if path.is_dir() or not os.access(path.parent, os.W_OK):
-            raise UsageError(f"{path} cannot be written to; name another file")
 
 
 # -- the work
@@ -252,7 +240,7 @@ def _write_figures(
     if path is None:
         return
     told = [_told(case, found[case.trace]) for case in cases]
-    _write(path, json.dumps(told[0] if len(told) == 1 else told, indent=1) + "\n")
+    write(path, json.dumps(told[0] if len(told) == 1 else told, indent=1) + "\n")
 
 
 def _write_windows(path: Path | None, case: Case, result: Result) -> None:
@@ -268,14 +256,7 @@ def _write_windows(path: Path | None, case: Case, result: Result) -> None:
         if made.ready[k] > case.judged_from:
             times = (made.open[k] - start, made.close[k] - start, made.ready[k] - start)
             rows.writerow([case.fleet.cards[card[k]], *(int(time) for time in times)])
-    _write(path, gzip.compress(text.getvalue().encode(), mtime=0))
-
-
-def _write(path: Path, what: str | bytes) -> None:
-    try:
-        path.write_bytes(what.encode() if isinstance(what, str) else what)
-    except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror}; name another") from None
+    write(path, gzip.compress(text.getvalue().encode(), mtime=0))
 
 
 def _draw(path: Path | None, found: Mapping[str, Mapping[str, Result]], console: Console) -> None:

@@ -7,11 +7,10 @@ and as a picture of the days.
 from __future__ import annotations
 
 import json
-import os
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Annotated
 
@@ -21,23 +20,19 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from rich.table import Table
 
 from idlewin import traces
+from idlewin.cli.output import folder_writable, writable, write
+from idlewin.cli.recorded import demo_rule, one_rule, recorded
 from idlewin.core.reason import Reason
-from idlewin.core.rule import Rule
-from idlewin.core.score import Delays, Score
-from idlewin.core.window import Span
+from idlewin.core.score import Score
 from idlewin.errors import UsageError
 from idlewin.forecasters import METHODS
 from idlewin.picture import PictureError
 from idlewin.picture.days import Days, draw
 from idlewin.replay import Case, Result, as_dict, replay as run_case, summed
-from idlewin.rulefile import read_files
 from idlewin.wiring import replayed
 
-#: What a handover costs in the simulated cluster; the rules beside ours are charged the same.
-DELAYS = Delays(open=timedelta(minutes=1), back=timedelta(minutes=5))
 #: So many reasons for staying are told; the others make up little.
 MOST_REASONS = 5
-MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
 
 
@@ -77,16 +72,16 @@ def replay(
     """  # fmt: skip
     if demo == (rule is not None or trace is not None) or (rule is None) != (trace is None):
         raise UsageError("name a rule file and --trace FILE.csv.gz, or write --demo alone")
-    chosen = _rule(rule or Path(traces.__file__).parent / "demo.yaml")
+    _, chosen = one_rule(rule or demo_rule())
     if method is not None:
         if method not in (*METHODS, "oracle"):
             known = ", ".join((*METHODS, "oracle"))
             raise UsageError(f"--method {method!r} is not known; write one of {known}")
         chosen = replace(chosen, forecast=replace(chosen.forecast, method=method))
     drawn = pictures or (Path("out") if demo else None)
-    for folder in (drawn, json_out.parent if json_out else None):
-        _writable(folder)
-    cases = _cases(chosen, trace or traces.sample(), card, seed)
+    folder_writable(drawn)
+    writable(json_out)
+    cases = recorded(chosen, trace or traces.sample(), card, seed)
     console = Console()
     results = _run(cases, console)
     console.print(_by_card(results))
@@ -94,57 +89,9 @@ def replay(
     console.print(_kept_back(results))
     console.print(_verdict(results))
     if json_out is not None:
-        _write(json_out, json.dumps([as_dict(result) for result in results], indent=1) + "\n")
+        write(json_out, json.dumps([as_dict(result) for result in results], indent=1) + "\n")
     if drawn is not None:
         _draw(results, drawn, console)
-
-
-def _writable(folder: Path | None) -> None:
-    """What is written at the end must not fail after the work is done. Raises UsageError."""
-    if folder is None:
-        return
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"{folder} cannot be made: {error.strerror}; name another") from None
-    if not os.access(folder, os.W_OK):
-        raise UsageError(f"{folder} cannot be written to; name another")
-
-
-def _rule(path: Path) -> Rule:
-    found = read_files([path])
-    errors = [str(finding) for finding in found.findings if not finding.warning]
-    if errors:
-        raise UsageError("\n".join(errors))
-    rules = [document.rule for document in found.documents if document.rule]
-    if len(rules) != 1:
-        raise UsageError(f"{path} has {len(rules)} rules; name a file with one")
-    return rules[0]
-
-
-def _cases(rule: Rule, trace: Path, names: list[str] | None, seed: int) -> list[Case]:
-    try:
-        cards, about = traces.load(trace), traces.about(trace)
-        chosen = {name: traces.card_of(cards, name, trace) for name in names or sorted(cards)}
-    except traces.TraceError as error:
-        raise UsageError(str(error)) from None
-    minutes = about.minutes or max(run.end for runs in cards.values() for run in runs)
-    if about.test_from >= minutes:
-        raise UsageError(f"{trace}: test_from {about.test_from} leaves nothing of {minutes} min")
-    origin = about.origin.astimezone(UTC)
-    covers = Span(origin, origin + minutes * MINUTE)
-    return [
-        Case(
-            card=name,
-            rule=rule,
-            busy=traces.busy_spans(runs, origin),
-            covers=covers,
-            judged_from=origin + about.test_from * MINUTE,
-            delays=DELAYS,
-            seed=seed,
-        )
-        for name, runs in chosen.items()
-    ]
 
 
 # -- the live view
@@ -290,10 +237,3 @@ def _draw(results: Sequence[Result], folder: Path, console: Console) -> None:
             console.print(f"no picture: {error}")
             return
         console.print(f"picture of the days: {path}")
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror}; name another") from None

@@ -69,6 +69,7 @@ class Replayed:
 def a_replay(
     rule: Rule,
     busy: tuple[Span, ...],
+    unknown: tuple[Span, ...],
     covers: Span,
     seed: int,
     controller: Callable[[World, SimLease], Cycles],
@@ -84,6 +85,8 @@ def a_replay(
     )
     world = World(seed=seed, start=covers.start, setups=[setup], controller=controller)
     world.metrics.known_from = covers.start
+    for span in unknown:
+        world.metrics.blind(span)
     return Replayed(world, covers.end)
 
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import re
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
 from idlewin.adapters.prometheus import PrometheusMetrics
 from idlewin.adapters.prometheus_api import Answer, Api
+from idlewin.cli.app import main
+from idlewin.cli.recorded import demo_rule
 from idlewin.core.load import History
 from idlewin.core.target import Demand
 from idlewin.core.window import Span, clipped, total
@@ -89,6 +94,32 @@ def test_two_weeks_at_half_a_minute_come_in_pieces_and_then_only_their_end(
     assert asked == [(NOW - 2 * MINUTE + step, NOW + 5 * MINUTE)]
     assert later.covers == Span(NOW - past + 5 * MINUTE, NOW + 5 * MINUTE)
     assert later == PrometheusMetrics(server.url, clock).history(watched, past, step)
+
+
+def test_a_rule_is_tuned_on_what_prometheus_remembers(server: Prometheus, tmp_path: Path) -> None:
+    server.backfill(vllm(3 * DAY, MINUTE, working_hours))
+    server.start()
+    file, out = tmp_path / "own.yaml", tmp_path / "out.json"
+    running = "vllm:num_requests_running"
+    query = f'{{query: "sum({running})", up: "min({running} >= bool 0)", visibleAtZero: true}}'
+    demand = re.compile(r"demand:\n.*?(?= *leadTime)", re.DOTALL)
+    file.write_text(demand.sub(f"demand: [{query}]\n", demo_rule().read_text()))
+    asked_for = ["--vary", "window.min=30m", "--json", str(out), "--cores", "1"]
+
+    with pytest.raises(SystemExit) as ended:
+        main(["tune", str(file), "--prometheus", server.url, *asked_for])
+
+    assert ended.value.code == 0
+    told = json.loads(out.read_text())
+    (card,) = told["cards"]
+    assert card["card"] == "demo"
+    known_to = datetime.fromisoformat(card["to"])
+    # Without a mark that a series ended, Prometheus carries it on for five minutes.
+    assert timedelta() <= known_to - (NOW + HOUR) <= 5 * MINUTE
+    learnt = known_to - datetime.fromisoformat(card["from"])
+    assert abs(learnt - (3 * DAY + HOUR) / 2) <= 5 * MINUTE
+    assert [one["now"] for one in told["points"]] == [True]
+    assert told["diff"] == ""
 
 
 def test_rules_that_share_a_source_share_what_was_fetched(

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from idlewin import traces
-from idlewin.cli.replay import DELAYS, MINUTE
+from idlewin.cli.recorded import DELAYS, MINUTE
 from idlewin.core.window import Span
 from idlewin.replay import Case, as_dict, replay
 from idlewin.rulefile import read_files
