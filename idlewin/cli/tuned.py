@@ -177,7 +177,7 @@ def texts(path: Path, chosen: Tried) -> tuple[str, str]:
         raise _by_hand(path, chosen, str(error)) from None
     read = read_text(path, after.removeprefix(mark))
     if [document.rule for document in read.documents if document.rule] != [chosen.point.rule]:
-        raise _by_hand(path, chosen, "what stands there also means something else")
+        raise _by_hand(path, chosen, "it would not say what was replayed")
     return raw, after
 
 

@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 
 from idlewin.core.phase import Phase
 from idlewin.core.reason import Reason
 from idlewin.core.rule import Mode, QueueClass, Rule
 from idlewin.core.score import Timeline
 from idlewin.core.target import Ref
-from idlewin.core.window import Span
+from idlewin.core.window import Span, clipped
 from idlewin.sim.backlog import JobKind
 from idlewin.sim.demand import Demand
 from idlewin.sim.furnish import Server
@@ -85,8 +86,8 @@ def a_replay(
     )
     world = World(seed=seed, start=covers.start, setups=[setup], controller=controller)
     world.metrics.known_from = covers.start
-    for span in unknown:
-        world.metrics.blind(span)
+    for span in clipped(unknown, Span(world.clock.now(), covers.end)):
+        world.clock.at(span.start, partial(world.blind, span.length))
     return Replayed(world, covers.end)
 
 

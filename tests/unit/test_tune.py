@@ -20,19 +20,21 @@ from idlewin.core.window import Span, clipped, total, without
 from idlewin.errors import UsageError
 from idlewin.forecasters import METHODS
 from idlewin.replay import remembered, replay
+from idlewin.ruleedit import Change, edited
 from idlewin.tune import Point, Tried, allowed, best, grid, suggested, usual
 from idlewin.wiring import replayed
 from tests.builders import HOUR, MINUTE, NOW, a_rule
 
 DAY = timedelta(days=1)
 SAMPLE = traces.sample()
-#: Persons come each day at eight, and at noon for an hour.
+#: Users come each day at eight, and at noon for an hour and once more.
 ROWS = [
     row
     for day in range(5)
     for row in (
         f"one,{day * 1440 + 480},{day * 1440 + 600},",
         f"one,{day * 1440 + 720},{day * 1440 + 780},",
+        f"one,{day * 1440 + 790},{day * 1440 + 795},",
     )
 ]
 MANY = ",".join(f"{n}s" for n in range(1, 1002))
@@ -186,6 +188,33 @@ def test_a_value_behind_an_alias_is_left_to_its_owner(rule):
         texts(rule, Tried(point=points[-1], score=NO_SCORE))
 
 
+def test_a_file_that_was_changed_meanwhile_is_left_alone(rule):
+    points, _ = grid(one_rule(rule)[1], {"window.minServing": ["0s"]})
+    rule.write_text(rule.read_text().replace("max: 12h", "max: 6h"))
+
+    with pytest.raises(UsageError, match="it would not say what was replayed"):
+        texts(rule, Tried(point=points[-1], score=NO_SCORE))
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (
+            "spec:\n  serving:\n    - query: |\n        sum(x)\n\n# the end\n",
+            "spec:\n  serving:\n    - query: |\n        sum(x)\n  window: {min: 1h}\n\n# the end\n",
+        ),
+        (
+            "spec:\n  cards:\n    activity: # none\n# the end\n",
+            "spec:\n  cards:\n    activity: # none\n  window: {min: 1h}\n# the end\n",
+        ),
+    ],
+)
+def test_a_new_key_stands_before_what_follows_its_mapping(before, after):
+    change = Change(path=("spec", "window", "min"), value="1h")
+
+    assert edited(before, [change]) == after
+
+
 # -- the grid, and what is worth choosing
 
 
@@ -253,6 +282,15 @@ def test_what_is_unknown_at_an_end_was_never_recorded():
     assert case.covers == known
     assert case.unknown == (hole,)
     assert case.judged == Span(known.start + 7 * DAY, known.end)
+
+
+def test_half_of_a_short_history_is_to_learn_from():
+    covers = Span(NOW - 28 * DAY, NOW)
+    unknown = (Span(covers.start, NOW - 4 * DAY),)
+
+    case = remembered("own", a_rule(), History(covers=covers, unknown=unknown), DELAYS)
+
+    assert case.judged == Span(NOW - 2 * DAY, NOW)
 
 
 @pytest.mark.parametrize(
