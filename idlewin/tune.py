@@ -220,8 +220,8 @@ def tried(
 
 
 def _begin() -> None:
-    """An interrupt is the parent's; a run that it meets is ended by it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """An interrupt ends the run that it meets, without a word: the parent tells it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _ours(case: Case, run: Run) -> Score:

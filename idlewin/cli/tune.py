@@ -121,14 +121,13 @@ def tune(
     found = _run(now, cases, wanted, cores or os.cpu_count() or 1, console)
     console.print(table(found))
     drawn(picture, found, document.name, console)
-    chosen = _picked(found, pick)
-    before, after = texts(path, chosen)
-    change = diff(path, before, after)
     if json_out is not None:
-        write(json_out, json.dumps(told(found, chosen, change), indent=1) + "\n")
+        write(json_out, json.dumps(told(found), indent=1) + "\n")
+    chosen = _picked(found, pick)
     typer.echo(verdict(found, chosen))
-    typer.echo(change, nl=False)
-    if write_ and change:
+    before, after = texts(path, chosen)
+    typer.echo(diff(path, before, after), nl=False)
+    if write_ and before != after:
         write(path, after)
         typer.echo(f"written: {path}")
 

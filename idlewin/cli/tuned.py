@@ -107,7 +107,7 @@ def verdict(found: Found, chosen: Tried) -> str:
     )
 
 
-def told(found: Found, chosen: Tried, change: str) -> dict[str, Any]:
+def told(found: Found) -> dict[str, Any]:
     """All points for ``--json``: hours and counts over the judged part of all cards."""
     return {
         "cards": [
@@ -125,7 +125,6 @@ def told(found: Found, chosen: Tried, change: str) -> dict[str, Any]:
                 "number": found.number(one),
                 "now": one is found.now,
                 "suggested": one is found.suggested,
-                "chosen": one is chosen,
                 "values": dict(one.point.values),
                 "harvested_hours": round(one.score.harvested / HOUR, 3),
                 "share_of_oracle": round(one.score.share, 4),
@@ -135,7 +134,6 @@ def told(found: Found, chosen: Tried, change: str) -> dict[str, Any]:
             }
             for one in found.all
         ],
-        "diff": change,
     }
 
 

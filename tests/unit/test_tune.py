@@ -77,8 +77,8 @@ def test_each_point_is_a_replay_and_the_chosen_one_is_written(tmp_path, rule, mo
 
     assert code == 0
     told = json.loads((tmp_path / "out.json").read_text())
-    (picked,) = [one for one in told["points"] if one["chosen"]]
-    assert (picked["number"], picked["values"]) == (2, {"forecast.budget": "70%"})
+    (picked,) = [one for one in told["points"] if one["number"] == 2]
+    assert picked["values"] == {"forecast.budget": "70%"}
     after = one_rule(rule)[1]
     budget = replace(was.forecast.budget, per_week=None, share=0.7)
     assert after == replace(was, forecast=replace(was.forecast, budget=budget))
@@ -90,19 +90,28 @@ def test_each_point_is_a_replay_and_the_chosen_one_is_written(tmp_path, rule, mo
     assert ours.windows > 0
     out = capsys.readouterr().out
     assert "2 runs of 5 days on 1 core" in out
-    assert told["diff"] in out
-    assert "--- my.yaml\n+++ my.yaml\n" in told["diff"]
+    assert "\n--- my.yaml\n+++ my.yaml\n@@ " in out
+    assert out.endswith("{share: 70%}\nwritten: my.yaml\n")
     assert (tmp_path / "out.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_without_write_the_file_stays_as_it_is(tmp_path, rule, capsys):
+def test_cards_are_summed_and_without_write_the_file_stays_as_it_is(tmp_path, rule, capsys):
+    rows = [*ROWS, *(row.replace("one", "two") for row in ROWS)]
     before = rule.read_bytes()
 
-    code = code_of("tune", rule, "--trace", a_trace(tmp_path), "--vary", "window.min=30m")
+    code = code_of(
+        "tune", rule, "--trace", a_trace(tmp_path, rows), "--card", "one", "--card", "two",
+        "--vary", "window.min=30m", "--json", tmp_path / "out.json", "--cores", "1",
+    )  # fmt: skip
 
     assert code == 0
     assert rule.read_bytes() == before
-    assert "Point 1 is the rule as it is: nothing to change." in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "2 runs of 5 days on 1 core" in out
+    assert out.endswith("Point 1 is the rule as it is: nothing to change.\n")
+    told = json.loads((tmp_path / "out.json").read_text())
+    assert [one["card"] for one in told["cards"]] == ["one", "two"]
+    assert told["card_weeks"] == pytest.approx(6 / 7, abs=1e-3)
 
 
 @pytest.mark.parametrize(
