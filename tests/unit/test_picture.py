@@ -13,7 +13,7 @@ import pytest
 from idlewin.core.forecast import Forecast
 from idlewin.core.score import late_at, reactive, score
 from idlewin.core.window import Span
-from idlewin.picture import PictureError
+from idlewin.picture import PictureError, front
 from idlewin.picture.days import Days, _local_days, draw, figures
 from idlewin.picture.forecast import Outlook, _marks, draw as draw_forecast
 from idlewin.traces import about, busy_spans, load, sample
@@ -171,3 +171,23 @@ def test_the_hours_of_the_axis_are_those_of_the_zone_across_a_clock_change(
         (2.33, "03:00"),
         (5.33, "06:00"),
     ]
+
+
+def test_the_picture_of_a_tuned_rule_marks_the_rule_even_where_nothing_was_lent(
+    tmp_path: Path,
+) -> None:
+    from matplotlib.image import imread
+
+    nothing = front.Dot(late=0.0, harvested=0.0, handovers=0.0, number=1, now=True, suggested=True)
+    front.draw([nothing], "own", 1.0, tmp_path / "one.png")
+    front.draw(
+        [nothing, replace(nothing, late=2.0, number=None, now=False, suggested=False)],
+        "own",
+        None,
+        tmp_path / "two.png",
+    )
+
+    for name in ("one.png", "two.png"):
+        pixels = imread(tmp_path / name)
+        colours = {tuple(c) for c in (pixels[..., :3] * 255).round().astype(int).reshape(-1, 3)}
+        assert {(0xB2, 0x22, 0x22), (0, 0, 0)} <= colours
