@@ -12,6 +12,7 @@ price for each cold start is the same problem (Narasimha et al., UAI 2023, PMLR 
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -56,33 +57,34 @@ def verdicts(
     warming = max(1, math.ceil(handover.warming / step))
     until_batch = opening * step - handover.opening
     # The worth of each state at the step after the present one, and at those after that.
-    served: list[Any] = [0.0] * (warming + 1)
-    lent: list[Any] = [0.0] * (opening + 1)
+    served: deque[Any] = deque([0.0] * warming, warming)
+    lent: deque[Any] = deque([0.0] * opening, opening)
+    to_batch, to_serving = _through(stays, opening), _through(stays, warming)
     found = Verdicts([], [])
     for k in range(len(stays) - 1, -1, -1):
-        stay = stays[k]
-        through = _through(stays, k, opening)
-        opened = through * (until_batch + lent[opening - 1]) - (1 - through) * price
+        stay, through = stays[k], to_batch[k]
+        opened = through * (until_batch + lent[-1]) - (1 - through) * price
         waited = stay * served[0]
-        through = _through(stays, k, warming)
-        closed = through * served[warming - 1] - (1 - through) * price
+        through = to_serving[k]
+        closed = through * served[-1] - (1 - through) * price
         # Demand in the middle of a step, on average.
         kept = stay * (step + lent[0]) + (1 - stay) * (step / 2 - price)
         found.opens.append(opened > waited)
         found.closes.append(closed > kept)
-        served = [larger(waited, opened), *served[:-1]]
-        lent = [larger(kept, closed), *lent[:-1]]
+        served.appendleft(larger(waited, opened))
+        lent.appendleft(larger(kept, closed))
     found.opens.reverse()
     found.closes.reverse()
     return found
 
 
-def _through(stays: Sequence[Any], first: int, steps: int) -> Any:
-    """The chance that so many steps stay idle; what lies past the last one counts as the last."""
-    product = stays[first]
-    for k in range(first + 1, first + steps):
-        product = product * stays[min(k, len(stays) - 1)]
-    return product
+def _through(stays: Sequence[Any], steps: int) -> Sequence[Any]:
+    """The chance that so many steps from each one stay idle; past the last all are like it."""
+    if steps == 1:
+        return stays
+    last = len(stays) - 1
+    rest = _through(stays, steps - 1)
+    return [rest[k] * stays[min(k + steps - 1, last)] for k in range(last + 1)]
 
 
 def closing(found: Verdicts, step: timedelta) -> timedelta | None:

@@ -40,14 +40,14 @@ class Place:
 
     def local(self, at: Minutes) -> Minutes:
         """Minutes of the local clock."""
-        which = np.searchsorted(self.changes, at, "right") - 1
+        which = self.changes.searchsorted(at, "right") - 1
         return at + self.offsets[np.maximum(which, 0)]
 
     def rests(self, local: Minutes) -> Flags:
         """Which local minutes lie on a Saturday, a Sunday or a holiday."""
         day = local // DAY
         weekend = (day + _THURSDAY) % 7 >= 5
-        return weekend | np.isin(day, self.holidays)
+        return weekend | np.isin(day, self.holidays) if len(self.holidays) else weekend
 
 
 def place(
@@ -102,6 +102,16 @@ class Gaps:
     def __len__(self) -> int:
         return len(self.card)
 
+    def of(self, first: int, end: int) -> Gaps:
+        """Those of the cards from one up to another."""
+        part = slice(*np.searchsorted(self.card, (first, end)))
+        return Gaps(
+            card=self.card[part],
+            start=self.start[part],
+            end=self.end[part],
+            ended=self.ended[part],
+        )
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Fleet:
@@ -122,7 +132,7 @@ class Fleet:
     group: Minutes
     """Cards of one served model, or of one pool, have one number."""
 
-    @property
+    @cached_property
     def start(self) -> int:
         """From when the first card is known."""
         return int(self.since.min(initial=self.until))
@@ -133,56 +143,56 @@ class Fleet:
             local = self.places[0].local(at)
             return local, self.places[0].rests(local)
         local, rests = np.empty_like(at), np.empty(at.shape, dtype=np.bool_)
+        place_of = np.broadcast_to(self.place_of[card], at.shape)
         for number, where in enumerate(self.places):
-            here = self.place_of[card] == number
+            here = place_of == number
             local[here] = where.local(at[here])
             rests[here] = where.rests(local[here])
         return local, rests
 
     def runs_before(self, card: Minutes, at: Minutes) -> Minutes:
         """How many runs of demand of all cards up to this one began before an instant."""
-        return np.searchsorted(self._begins, self._keys(card, at), "left")
+        return self._begins.searchsorted(self._keys(card, at), "left")
 
     def busy_before(self, card: Minutes, at: Minutes) -> Minutes:
         """Minutes of demand of all cards up to this one before an instant: take differences."""
-        return self._sums[self.runs_before(card, at)] - self._left(card, at, at)
+        return self.before(card, at)[1]
+
+    def before(self, card: Minutes, at: Minutes) -> tuple[Minutes, Minutes]:
+        """Both at once: runs, and minutes, of demand."""
+        begun = self.runs_before(card, at)
+        return begun, self._sums[begun] - self._left(card, begun, at)
 
     def is_busy(self, card: Minutes, at: Minutes) -> Flags:
         """Whether cards have demand in the minute of an instant."""
-        busy: Flags = self._left(card, at + 1, at) > 0
+        busy: Flags = self._left(card, self.runs_before(card, at + 1), at) > 0
         return busy
 
-    def _left(self, card: Minutes, before: Minutes, at: Minutes) -> Minutes:
-        """How much is left, at an instant, of a card's last run that began before another."""
-        last = self.runs_before(card, before) - 1
+    def _left(self, card: Minutes, begun: Minutes, at: Minutes) -> Minutes:
+        """How much is left, at an instant, of the last of the runs that have begun."""
         # The last one of all stands in where there is none.
-        own = self._cards[last] == card
-        return np.where(own, np.maximum(self._ends[last] - at, 0), 0)
+        own = self._cards[begun - 1] == card
+        return np.where(own, np.maximum(self._ends[begun - 1] - at, 0), 0)
 
     def gaps(self, until: int | None = None) -> Gaps:
         """The idle stretches up to an instant; those that last until then have not ended."""
         until = self.until if until is None else until
         known = self.busy_from < until
-        card, begin, end = self.card[known], self.busy_from[known], self.busy_to[known]
-        first = np.concatenate(([True], card[1:] != card[:-1])) if len(card) else known[:0]
-        before = np.concatenate(([0], end[:-1])) if len(card) else end
-        before = np.where(first, self.since[card], before)
-        last = np.concatenate((first[1:], [True])) if len(card) else first
-        tail_from = self.since.copy()
-        tail_from[card[last]] = end[last]
-        every = np.arange(len(self.cards))
-        cards = np.concatenate((card, every))
-        starts = np.concatenate((before, tail_from))
-        ends = np.concatenate((begin, np.full(len(every), until)))
-        ended = np.concatenate((np.ones(len(card), np.bool_), np.zeros(len(every), np.bool_)))
+        card = self.card[known]
+        count = np.bincount(card, minlength=len(self.cards))
+        # A gap before each run of a card, and one after its last.
+        last = np.cumsum(count + 1) - 1
+        before = np.arange(len(card)) + card
+        size = len(card) + len(count)
+        cards = np.repeat(np.arange(len(count)), count + 1)
+        starts, ends = np.empty(size, dtype=np.int64), np.full(size, until)
+        starts[last - count] = self.since
+        starts[before + 1] = self.busy_to[known]
+        ends[before] = self.busy_from[known]
+        ended = np.ones(size, dtype=np.bool_)
+        ended[last] = False
         kept = ends > starts
-        order = np.lexsort((starts[kept], cards[kept]))
-        return Gaps(
-            card=cards[kept][order],
-            start=starts[kept][order],
-            end=ends[kept][order],
-            ended=ended[kept][order],
-        )
+        return Gaps(card=cards[kept], start=starts[kept], end=ends[kept], ended=ended[kept])
 
     def is_away(self, card: Minutes, start: Minutes, end: Minutes) -> Flags:
         """Which stretches of cards overlap a window of ours."""
@@ -195,9 +205,9 @@ class Fleet:
 
     def _keys(self, card: Minutes, at: Minutes) -> Minutes:
         """Cards and instants in one number, in their order."""
-        start = self.start
-        width = self.until - start + 4 * _WIDEST
-        return card * width + np.clip(at - start + _WIDEST, 0, width - 1)
+        width = self.until - self.start + 4 * _WIDEST
+        since = at - (self.start - _WIDEST)
+        return card * width + np.minimum(np.maximum(since, 0), width - 1)
 
     @cached_property
     def _begins(self) -> Minutes:

@@ -14,11 +14,15 @@ Biometrics 43, 1987).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from idlewin.forecasters.ahead import AHEAD, Asked
-from idlewin.forecasters.fleet import DAY, QUARTER, Fleet, Minutes, Reals
+from idlewin.forecasters.fleet import DAY, QUARTER, Flags, Fleet, Gaps, Minutes, Reals
+
+Table = NDArray[np.float32]
 
 #: Idle for less than these minutes.
 ELAPSED = np.array(
@@ -33,44 +37,46 @@ CARD_LEVEL, CARD_ELAPSED, CARD_HOURS, CARD_DAY_HOURS = 2.0, 4.0, 3.0, 3.0
 #: How much a stretch in a window of ours counts: not all demand can show there, and to leave such
 #: time out would forget the very nights that are lent.
 AWAY_WEIGHT = 0.5
+#: Cards that are counted at once.
+_AT_ONCE = 64
 _HOURS = np.array([0.25, 0.5, 1.0, 0.5, 0.25])
 _LENGTHS = np.array([0.5, 1.0, 0.5])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Cells:
-    """Idle time of a fleet in quarters of an hour, counted from the start of each gap."""
+class Counts:
+    """Idle time of a fleet and what ended it: card x day type x slot x bin of idle time so far."""
 
-    card: Minutes
-    at: Minutes
-    elapsed: Minutes
-    exposed: Reals
-    """Minutes of it, by weight."""
-    returned: Reals
-    """Whether demand ended it, by weight."""
+    exposed: Table
+    """Minutes, by weight."""
+    returned: Table
+    """How often demand ended it, by weight."""
 
 
-def cells(fleet: Fleet, until: int) -> Cells:
-    """All idle time up to an instant."""
-    gaps = fleet.gaps(until)
-    counts = -((gaps.start - gaps.end) // QUARTER)
-    gap = np.repeat(np.arange(len(gaps)), counts)
-    nth = np.arange(len(gap)) - np.repeat(np.cumsum(counts) - counts, counts)
-    elapsed = nth * QUARTER
-    at = gaps.start[gap] + elapsed
-    end = np.minimum(at + QUARTER, gaps.end[gap])
-    card = gaps.card[gap]
-    weight = np.where(fleet.is_away(card, at, end), AWAY_WEIGHT, 1.0)
-    return Cells(
-        card=card,
-        at=at,
-        elapsed=elapsed,
-        exposed=(end - at) * weight,
-        returned=(gaps.ended[gap] & (end == gaps.end[gap])) * weight,
-    )
+def counts(fleet: Fleet, gaps: Gaps) -> Counts:
+    """All idle time, in quarters of an hour from the start of each gap."""
+    lengths = len(ELAPSED) + 1
+    shape = (len(fleet.cards), 2, SLOTS, lengths)
+    # Halves of a minute are exact in them, for decades.
+    found = Counts(np.zeros(shape, dtype=np.float32), np.zeros(shape, dtype=np.float32))
+    for first in range(0, len(fleet.cards), _AT_ONCE):
+        some = gaps.of(first, first + _AT_ONCE)
+        times = -((some.start - some.end) // QUARTER)
+        gap = np.repeat(np.arange(len(some)), times)
+        elapsed = (np.arange(len(gap)) - np.repeat(np.cumsum(times) - times, times)) * QUARTER
+        card, at = some.card[gap], some.start[gap] + elapsed
+        end = np.minimum(at + QUARTER, some.end[gap])
+        weight = np.where(fleet.is_away(card, at, end), AWAY_WEIGHT, 1.0)
+        rest, slot, length = cells(*fleet.local(card, at), elapsed)
+        cell = (((card - first) * 2 + rest) * SLOTS + slot) * lengths + length
+        returned = some.ended[gap] & (end == some.end[gap])
+        for part, what in ((found.exposed, end - at), (found.returned, returned)):
+            into = part[first : first + _AT_ONCE]
+            into[:] = np.bincount(cell, what * weight, into.size).reshape(into.shape)
+    return found
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Hazard:
     """Returns a minute, as factors; arrays over cards, day type (0 work, 1 rest), slot, bin."""
 
@@ -84,27 +90,28 @@ class Hazard:
     lasted: Minutes
     """How many past gaps of each card ended in each bin of idle time."""
 
+    @cached_property
+    def _lasted(self) -> Minutes:
+        of_all: Minutes = self.lasted.sum(axis=0)
+        return of_all
+
     def rates(self, fleet: Fleet, asked: Asked) -> Reals:
         """Returns a minute for each step ahead, of each card that is asked for."""
-        at = asked.at[:, None] + AHEAD
-        card = np.broadcast_to(asked.card[:, None], at.shape)
-        return self.at(fleet, card, at, asked.elapsed[:, None] + AHEAD)
+        card = asked.card[:, None]
+        local = fleet.local(card, asked.at[:, None] + AHEAD)
+        return self.at(card, *cells(*local, asked.elapsed[:, None] + AHEAD))
 
     def rests_on(self, fleet: Fleet, card: int, elapsed: int) -> str:
         """In words: how many gaps lasted as long as this one, and from which cards."""
-        of_card, of_all = self.lasted[card], self.lasted.sum(axis=0)
         length = int(np.searchsorted(ELAPSED, elapsed, "right"))
-        own, every = int(of_card[length:].sum()), int(of_all[length:].sum())
+        own, every = (int(of[length:].sum()) for of in (self.lasted[card], self._lasted))
         others = (
             f", and {every - own} of the other {n} cards" if (n := len(fleet.cards) - 1) else ""
         )
         return f"{own} past gaps of this card lasted {elapsed} min or longer{others}"
 
-    def at(self, fleet: Fleet, card: Minutes, at: Minutes, elapsed: Minutes) -> Reals:
-        """Returns a minute of cards that idle at instants, after so many idle minutes."""
-        local, rests = fleet.local(card, at)
-        slot, rest = local % DAY // SLOT, rests.astype(np.int64)
-        length = np.searchsorted(ELAPSED, elapsed, "right")
+    def at(self, card: Minutes, rest: Minutes, slot: Minutes, length: Minutes) -> Reals:
+        """Returns a minute of idle cards, each in a cell of the tables."""
         return (
             self.elapsed[length]
             * self.hours[rest, slot]
@@ -113,6 +120,15 @@ class Hazard:
             * self.card_hours[card, slot]
             * self.card_day_hours[card, rest, slot]
         )
+
+
+def cells(local: Minutes, rests: Flags, elapsed: Minutes) -> tuple[Minutes, Minutes, Minutes]:
+    """Day type, slot and bin at instants of the local clock, after so many idle minutes."""
+    return (
+        rests.astype(np.int64),
+        local % DAY // SLOT,
+        ELAPSED.searchsorted(elapsed, "right"),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,42 +145,32 @@ class Hazards:
 
 def fit(fleet: Fleet, until: int, *, hours: bool = True) -> Hazard:
     """What a fleet's past up to an instant says; of a fleet without a past, what the prior says."""
-    seen = cells(fleet, until)
+    gaps = fleet.gaps(until)
+    seen = counts(fleet, gaps)
     cards, lengths = len(fleet.cards), len(ELAPSED) + 1
-    local, rests = fleet.local(seen.card, seen.at)
-    slot, rest = local % DAY // SLOT, rests.astype(np.int64)
-    length = np.searchsorted(ELAPSED, seen.elapsed, "right")
-    expected = seen.exposed.copy()
-
-    def factor(shape: tuple[int, ...], cell: Minutes, kernel: Reals | None, prior: float) -> Reals:
-        """Returns over expected ones in each cell, both plus the prior; the rest is updated."""
-        size = int(np.prod(shape))
-        counts: list[Reals] = [
-            np.bincount(cell, what, size).astype(np.float64).reshape(shape)
-            for what in (seen.returned, expected)
-        ]
-        if kernel is not None:
-            counts = [_spread(count, kernel, ring=shape[-1] == SLOTS) for count in counts]
-        found: Reals = (counts[0] + prior) / (counts[1] + prior)
-        np.multiply(expected, found.reshape(-1)[cell], out=expected)
-        return found
-
+    idle, returns = (
+        np.sum(part, axis=0, dtype=np.float64) for part in (seen.exposed, seen.returned)
+    )
     lindy = _lindy()
-    expected *= lindy[length]
-    elapsed = lindy * factor((lengths,), length, None, POPULATION_ELAPSED)
+    elapsed = lindy * _factor(
+        returns.sum(axis=(0, 1)), idle.sum(axis=(0, 1)) * lindy, POPULATION_ELAPSED
+    )
     population = np.ones((2, SLOTS))
     if hours:
-        population = factor((2, SLOTS), rest * SLOTS + slot, _HOURS, POPULATION_HOURS)
-    level = factor((cards,), seen.card, None, CARD_LEVEL)
-    law = factor((cards, lengths), seen.card * lengths + length, _LENGTHS, CARD_ELAPSED)
+        population = _factor(returns.sum(axis=2), idle @ elapsed, POPULATION_HOURS, _HOURS)
+    came = seen.returned.sum(axis=(1, 2), dtype=np.float64)
+    expected = elapsed * np.einsum("crsl,rs->cl", seen.exposed, population)
+    level = _factor(came.sum(axis=1), expected.sum(axis=1), CARD_LEVEL)
+    law = _factor(came, expected * level[:, None], CARD_ELAPSED, _LENGTHS)
     own = np.ones((cards, SLOTS)), np.ones((cards, 2, SLOTS))
     if hours:
-        of_slot, of_day = seen.card * SLOTS + slot, (seen.card * 2 + rest) * SLOTS + slot
-        own = (
-            factor((cards, SLOTS), of_slot, _HOURS, CARD_HOURS),
-            factor((cards, 2, SLOTS), of_day, _HOURS, CARD_DAY_HOURS),
-        )
-    ended = np.bincount(seen.card * lengths + length, seen.returned > 0, cards * lengths)
+        came = seen.returned.sum(axis=3, dtype=np.float64)
+        rate = elapsed * level[:, None] * law
+        expected = population * np.einsum("crsl,cl->crs", seen.exposed, rate)
+        of_slot = _factor(came.sum(axis=1), expected.sum(axis=1), CARD_HOURS, _HOURS)
+        own = of_slot, _factor(came, expected * of_slot[:, None], CARD_DAY_HOURS, _HOURS)
+    length = np.searchsorted(ELAPSED, (gaps.end - gaps.start - 1) // QUARTER * QUARTER, "right")
+    lasted = np.bincount((gaps.card * lengths + length)[gaps.ended], minlength=cards * lengths)
     return Hazard(
         elapsed=elapsed,
         hours=population,
@@ -172,8 +178,15 @@ def fit(fleet: Fleet, until: int, *, hours: bool = True) -> Hazard:
         card_elapsed=law,
         card_hours=own[0],
         card_day_hours=own[1],
-        lasted=ended.astype(np.int64).reshape(cards, lengths),
+        lasted=lasted.reshape(cards, lengths),
     )
+
+
+def _factor(returns: Reals, expected: Reals, prior: float, kernel: Reals | None = None) -> Reals:
+    """Returns over expected ones in each cell, both plus the prior."""
+    if kernel is not None:
+        returns, expected = _spread(returns, kernel), _spread(expected, kernel)
+    return (returns + prior) / (expected + prior)
 
 
 def _lindy() -> Reals:
@@ -182,12 +195,11 @@ def _lindy() -> Reals:
     return 1.0 / np.maximum((edges[1:] + edges[:-1]) / 2, 1.0)
 
 
-def _spread(counts: Reals, kernel: Reals, *, ring: bool) -> Reals:
+def _spread(counts: Reals, kernel: Reals) -> Reals:
     """Each cell with a part of its neighbours'; hours are a ring, lengths are not."""
-    reach = len(kernel) // 2
+    reach, size = len(kernel) // 2, counts.shape[-1]
     width = [(0, 0)] * (counts.ndim - 1) + [(reach, reach)]
-    wide = np.pad(counts, width, mode="wrap" if ring else "edge")
-    size = counts.shape[-1]
+    wide = np.pad(counts, width, mode="wrap" if size == SLOTS else "edge")
     parts = [wide[..., k : k + size] * weight for k, weight in enumerate(kernel)]
     total: Reals = np.sum(parts, axis=0)
     return total

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from idlewin.forecasters.fleet import DAY, QUARTER, Fleet, Minutes, Reals
 
@@ -22,20 +23,18 @@ ENOUGH = 7
 MOST = 16
 #: How far back is looked.
 PAST = 14 * DAY
-_AT_ONCE = 1024
+_AT_ONCE = 256
+_NOBODY = np.iinfo(np.int64).max
 
 
 def kin(fleet: Fleet, until: int) -> Minutes:
     """The kin of each card, by what was known before an instant; card x MOST, -1 is nobody."""
-    since = max(fleet.start, until - PAST)
-    at = np.arange(since, until, QUARTER)
-    cards = np.arange(len(fleet.cards))
-    found = np.full((len(cards), MOST), -1, dtype=np.int64)
-    if not len(at):
-        return found
-    busy = _busy(fleet, at).astype(np.float32)
+    cards = len(fleet.cards)
+    found = np.full((cards, MOST), -1, dtype=np.int64)
+    first = max(-((fleet.start + PAST - until) // QUARTER), 0)
+    busy = _busy(fleet, fleet.start + first * QUARTER, until)
     size = busy.sum(axis=1)
-    for first in range(0, len(cards), _AT_ONCE):
+    for first in range(0, cards, _AT_ONCE):
         some = slice(first, first + _AT_ONCE)
         common = busy[some] @ busy.T
         contains = (
@@ -43,16 +42,25 @@ def kin(fleet: Fleet, until: int) -> Minutes:
             & (size > BUSIER * size[some, None])
             & (size > ENOUGH)
         )
-        order = np.where(contains, size, np.inf)
-        nearest = np.argsort(order, axis=1, kind="stable")[:, :MOST]
-        real = np.take_along_axis(contains, nearest, axis=1)
-        found[some, : nearest.shape[1]] = np.where(real, nearest, -1)
+        # By busy time, then by number: no two are alike.
+        order = np.where(contains, size.astype(np.int64) * cards + np.arange(cards), _NOBODY)
+        if cards > MOST:
+            order = np.partition(order, MOST - 1, axis=1)[:, :MOST]
+        order.sort(axis=1)
+        found[some, : order.shape[1]] = np.where(order < _NOBODY, order % cards, -1)
     return found
 
 
-def _busy(fleet: Fleet, at: Minutes) -> Reals:
-    cards = np.repeat(np.arange(len(fleet.cards)), len(at))
-    return fleet.is_busy(cards, np.tile(at, len(fleet.cards))).reshape(-1, len(at)).astype(float)
+def _busy(fleet: Fleet, since: int, until: int) -> NDArray[np.float32]:
+    """Whether each card is busy at each quarter of an hour of a stretch."""
+    count = max(-((since - until) // QUARTER), 0)
+    turns = np.zeros((len(fleet.cards), count + 1), dtype=np.int8)
+    some = (fleet.busy_to > since) & (fleet.busy_from < until)
+    first = fleet.card[some] * (count + 1)
+    for at, by in ((fleet.busy_from, 1), (fleet.busy_to, -1)):
+        quarter = np.clip(-((since - at[some]) // QUARTER), 0, count)
+        np.add.at(turns.reshape(-1), first + quarter, np.int8(by))
+    return np.cumsum(turns[:, :-1], axis=1, dtype=np.int8).astype(np.float32)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,34 +83,40 @@ class Together:
 
     def begun(self, number: Minutes, start: Minutes, end: Minutes) -> Reals:
         """Runs of demand that began in a stretch, a card."""
-        first, last = (np.searchsorted(self.starts, self._key(number, at)) for at in (start, end))
+        first, last = (self.starts.searchsorted(self._key(number, at)) for at in (start, end))
         share: Reals = (last - first) / self.size[number]
         return share
 
     def _before(self, number: Minutes, at: Minutes) -> Minutes:
         """Minutes of demand before an instant, of this number and all before it."""
         key = self._key(number, at)
-        begun, ended = np.searchsorted(self.starts, key), np.searchsorted(self.ends, key)
+        begun, ended = self.starts.searchsorted(key), self.ends.searchsorted(key)
         since = np.maximum(at - self.since, 0)
         return (begun - ended) * since - self.start_sums[begun] + self.end_sums[ended]
 
     def _key(self, number: Minutes, at: Minutes) -> Minutes:
-        return number * self.width + np.clip(at - self.since, 0, self.width - 1)
+        since = np.minimum(np.maximum(at - self.since, 0), self.width - 1)
+        return number * self.width + since
 
 
-def together(fleet: Fleet, numbers: Minutes) -> Together:
-    """Cards by a number each."""
-    number = numbers[fleet.card]
-    since = fleet.start
+def together(fleet: Fleet, *numbers: Minutes) -> Together:
+    """Cards by a number each; by several, where those of one are all above those before."""
+    since, runs = fleet.start, len(fleet.card)
     begin, end = fleet.busy_from - since, fleet.busy_to - since
     width = int(end.max(initial=0)) + 30 * DAY
-    starts, ends = np.argsort(number * width + begin), np.argsort(number * width + end)
+    keys = [np.empty(len(numbers) * runs, dtype=np.int64) for _ in (begin, end)]
+    sums = [np.zeros(len(numbers) * runs + 1, dtype=np.int64) for _ in (begin, end)]
+    for place, of_card in enumerate(numbers):
+        first, part = of_card[fleet.card] * width, slice(place * runs, (place + 1) * runs)
+        for at, key, total in zip((begin, end), keys, sums, strict=True):
+            order = np.argsort(first + at)
+            key[part], total[1:][part] = (first + at)[order], at[order]
     return Together(
-        size=np.bincount(numbers),
-        starts=(number * width + begin)[starts],
-        ends=(number * width + end)[ends],
-        start_sums=np.concatenate(([0], np.cumsum(begin[starts]))),
-        end_sums=np.concatenate(([0], np.cumsum(end[ends]))),
+        size=np.bincount(np.concatenate(numbers)),
+        starts=keys[0],
+        ends=keys[1],
+        start_sums=np.cumsum(sums[0], out=sums[0]),
+        end_sums=np.cumsum(sums[1], out=sums[1]),
         width=width,
         since=since,
     )

@@ -5,6 +5,7 @@ python -m tests.bench live --minutes 1        those of the real control plane, o
 python -m tests.bench simulated
 python -m tests.bench failover                how long a takeover takes (5 minutes)
 python -m tests.bench peers                   what other tools lose under faults (8 minutes)
+python -m tests.bench fleet                   what forecasts for 10,000 cards cost (2 minutes)
 python -m tests.bench draws                   forecasters and peers on five draws (20 minutes)
 """
 
@@ -19,6 +20,7 @@ from pathlib import Path
 from tests.bench.draws import draws_table
 from tests.bench.failover import failover_figures
 from tests.bench.figures import Figure, machine, table
+from tests.bench.fleet import fleet_figures
 from tests.bench.live import live_figures
 from tests.bench.peers import peers_table
 from tests.bench.simulated import cycle_figures, days_figures
@@ -34,12 +36,13 @@ def main() -> int:
     parser.add_argument(
         "which",
         nargs="?",
-        choices=("all", "live", "simulated", "failover", "peers", "draws"),
+        choices=("all", "live", "simulated", "failover", "peers", "fleet", "draws"),
         default="all",
     )
     parser.add_argument("--minutes", type=float, default=10, help="of steady state (default 10)")
     parser.add_argument("--scale", type=int, default=10, help="5 times so many rules (default 10)")
     parser.add_argument("--seeds", type=int, default=20, help="worlds of the swarm (default 20)")
+    parser.add_argument("--cards", type=int, default=10_000, help="of the fleet (default 10000)")
     parser.add_argument("--draws", type=int, default=5, help="seeds of the minutes (default 5)")
     parser.add_argument("--cores", type=int, default=2, help="for the draws (default 2)")
     parser.add_argument("--folder", type=Path, help="keep logs there")
@@ -56,6 +59,8 @@ def main() -> int:
         return int(any(figure.met is False for figure in figures))
     if asked.which in ("all", "simulated"):
         figures += [*cycle_figures(), *days_figures(asked.seeds)]
+    if asked.which in ("all", "fleet"):
+        figures += fleet_figures(asked.cards)
     if asked.which in ("all", "failover"):
         with tempfile.TemporaryDirectory(prefix="idlewin-bench-") as folder:
             figures += failover_figures(asked.folder or Path(folder))

@@ -13,8 +13,9 @@ from idlewin.core.window import Span, clipped, merged
 from idlewin.forecasters.ahead import Asked
 from idlewin.forecasters.fleet import DAY, Card, fleet, place
 from idlewin.forecasters.hazard import Hazards
-from idlewin.forecasters.kin import kin, together
+from idlewin.forecasters.kin import _busy as kin_quarters, kin, together
 from idlewin.forecasters.plans import plans
+from idlewin.forecasters.sample import part, sample
 
 ORIGIN = datetime(2026, 3, 27, tzinfo=UTC)  # a clock change lies within
 START = int(ORIGIN.timestamp() // 60)
@@ -69,6 +70,17 @@ def _busy(found, card):
     return busy
 
 
+@settings(max_examples=40, deadline=None)
+@given(found=fleets(), since=st.integers(0, MINUTES), length=st.integers(-15, MINUTES))
+def test_kin_look_at_each_quarter_of_an_hour(found, since, length):
+    until = min(since + length, MINUTES)
+    told = kin_quarters(found, START + since, START + until)
+
+    assert told.shape[1] == len(range(since, until, 15))
+    for card in range(len(found.cards)):
+        assert told[card].tolist() == _busy(found, card)[since:until:15].tolist()
+
+
 MOMENTS = st.lists(st.integers(0, MINUTES - 1), min_size=1, max_size=10)
 
 
@@ -106,6 +118,35 @@ def test_gaps_are_all_idle_time_up_to_an_instant(found, until):
 
 
 @settings(max_examples=60, deadline=None)
+@given(found=fleets(), data=st.data())
+def test_some_cards_of_a_fleet_have_the_demand_that_they_had_in_it(found, data):
+    cards = sorted(data.draw(st.sets(st.integers(0, len(found.cards) - 1), min_size=1)))
+    some = part(found, np.array(cards))
+    at = np.array([START, START + MINUTES])
+
+    assert some.cards == tuple(found.cards[card] for card in cards)
+    for number, card in enumerate(cards):
+        assert (_busy(some, number) == _busy(found, card)).all()
+        assert some.group[number] == found.group[card]
+        both = [of.local(np.full(2, n), at)[0] for of, n in ((some, number), (found, card))]
+        assert (both[0] == both[1]).all()
+        away = [list(_away(of, n, MINUTES)) for of, n in ((some, number), (found, card))]
+        assert away[0] == away[1]
+
+
+@settings(max_examples=40, deadline=None)
+@given(found=fleets(), most=st.integers(1, 4))
+def test_a_sample_cuts_one_group_at_most(found, most):
+    some = sample(found, most)
+
+    assert len(some.cards) == min(most, len(found.cards))
+    whole = {card: int(group) for card, group in zip(found.cards, found.group, strict=True)}
+    kept = [whole[card] for card in some.cards]
+    cut = [g for g in set(kept) if kept.count(g) < list(whole.values()).count(g)]
+    assert len(cut) <= 1
+
+
+@settings(max_examples=60, deadline=None)
 @given(found=fleets())
 def test_plans_cover_each_gap_from_its_first_minute_to_its_last(found):
     gaps = found.gaps()
@@ -123,9 +164,10 @@ def test_plans_cover_each_gap_from_its_first_minute_to_its_last(found):
 @given(found=fleets(), moment=st.integers(DAY, MINUTES), reach=st.integers(1, 600))
 def test_cards_together_are_the_mean_of_each(found, moment, reach):
     numbers = found.group
-    both = together(found, numbers)
-    for number in range(int(numbers.max()) + 1):
-        cards = np.nonzero(numbers == number)[0]
+    everybody = int(numbers.max()) + 1
+    both = together(found, numbers, np.full_like(numbers, everybody))
+    for number in range(everybody + 1):
+        cards = np.nonzero((numbers == number) | (number == everybody))[0]
         busy = np.mean([_busy(found, card)[moment - reach : moment].mean() for card in cards])
         told = both.busy(
             np.array([number]), np.array([START + moment - reach]), np.array([START + moment])

@@ -79,6 +79,7 @@ def test_forecasters_do_not_import_each_other() -> None:
         "idlewin.forecasters.ahead",
         "idlewin.forecasters.plans",
         "idlewin.forecasters.kin",
+        "idlewin.forecasters.sample",
         "idlewin.forecasters.hazard",  # boosted corrects it
     }
     wrong = [

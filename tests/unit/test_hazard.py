@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -14,6 +15,7 @@ from idlewin.forecasters import BACKTESTED, method, there
 from idlewin.forecasters.ahead import Asked
 from idlewin.forecasters.fleet import DAY, Card, fleet, place
 from idlewin.forecasters.hazard import Hazards
+from idlewin.forecasters.kin import kin
 
 MONDAY = datetime(2026, 3, 2, tzinfo=UTC)
 VIENNA = ZoneInfo("Europe/Vienna")
@@ -189,9 +191,40 @@ def test_it_says_what_it_rests_on():
     assert told == "10 past gaps of this card lasted 60 min or longer, and 10 of the other 1 cards"
 
 
+def test_a_card_among_many_is_told_like_any_other():
+    found = fleet([a_card(f"card-{n}", office(14, hour=9 + n % 2)) for n in range(150)])
+    model = Hazards().fit(found, found.until)
+
+    for table in (model.level, model.card_elapsed, model.card_hours, model.card_day_hours):
+        assert (table[2:] == table[:-2]).all()
+        assert (table[0] != table[1]).any()
+
+
+def test_kin_are_busy_whenever_a_card_is_and_the_least_busy_come_first():
+    """A stack: each card is busy with the next one, and a quarter of an hour longer each way."""
+    noon = [MONDAY + timedelta(days=n, hours=12) for n in range(14)]
+    reach = [timedelta(minutes=15 * (n + 1)) for n in range(20)]
+    cards = [
+        a_card(f"card-{n}", [Span(at - r, at + r) for at in noon]) for n, r in enumerate(reach)
+    ]
+    stranger = a_card("stranger", [Span(at + 6 * HOUR, at + 11 * HOUR) for at in noon])
+    found = fleet([*cards[::-1], stranger])
+
+    kin_ = kin(found, found.until)
+
+    for n in range(20):
+        near = [19 - m for m in range(n + 1, 20)][:16]
+        assert kin_[19 - n].tolist() == near + [-1] * (16 - len(near))
+    assert (kin_[20] == -1).all()
+
+
 @pytest.mark.skipif(not there("boosted"), reason="LightGBM cannot be loaded")
-def test_boosting_learns_what_yesterday_was_like():
+@pytest.mark.parametrize("most", [None, 16])
+def test_boosting_learns_what_yesterday_was_like(most, monkeypatch):
     """Demand in the nights after a busy day, on no fixed day of the week."""
+    monkeypatch.setattr("idlewin.forecasters.boosted.MOST", 15_000)
+    if most:  # the correction is learnt from some of the cards, and holds for all
+        monkeypatch.setattr("idlewin.forecasters.boosted.MOST_CARDS", most)
     rng = np.random.default_rng(3)
     cards = []
     for n in range(24):
@@ -199,16 +232,29 @@ def test_boosting_learns_what_yesterday_was_like():
         for day in range(21):
             if rng.random() < 0.5:
                 noon = MONDAY + timedelta(days=day, hours=12)
-                busy += [Span(noon, noon + 2 * HOUR), Span(noon + 10 * HOUR, noon + 11 * HOUR)]
+                night = noon + timedelta(hours=10, minutes=3)
+                busy += [Span(noon, noon + 2 * HOUR), Span(night, night + HOUR)]
         cards.append(a_card(f"card-{n}", busy, days=21))
     found = fleet(cards)
     until = found.start + 20 * DAY
-    evening = until + 21 * 60 + 50
+    evening = until + 22 * 60
     came = found.is_busy(np.arange(24), np.full(24, until + 12 * 60))
     cards_ = np.arange(24)
-    idle = np.where(came, 7 * 60 + 50, 2 * DAY)
+    ended = [found.busy_to[(found.card == n) & (found.busy_to <= evening)].max() for n in cards_]
+    idle = evening - np.array(ended)
 
     asked = Asked(cards_, np.full(24, evening), idle)
-    rates = method("boosted").fit(found, until).rates(found, asked)
+    learner = method("boosted")
+    learner.fit(found, until - DAY)
+    model = learner.fit(found, until)
+    rates = model.rates(found, asked)
 
-    assert rates[came, :4].mean() > 4 * rates[~came, :4].mean()
+    assert rates[came, :3].mean() > 20 * rates[~came, :3].mean()
+    # Without that demand other rates; asked alone, and by one that learns but once, the same.
+    none = np.zeros(0, dtype=np.int64)
+    quiet = replace(found, card=none, busy_from=none, busy_to=none)
+    assert not np.allclose(model.rates(quiet, asked), rates)
+    once = method("boosted").fit(found, until)
+    for alone in range(0, 24, 7):
+        (told,) = once.rates(found, asked.of(np.array([alone])))
+        assert np.allclose(told, rates[alone], rtol=1e-12)
