@@ -49,10 +49,11 @@ def draw(dots: Sequence[Dot], title: str, budget: float | None, to: Path) -> Non
     axes.set_title(title, loc="left", fontweight="bold")
     axes.set_xlabel("late returns a card-week")
     axes.set_ylabel("harvested hours a card-week")
-    axes.margins(0.06)
     # A dot at nothing is drawn whole.
-    axes.set_xlim(left=-0.03 * max(1e-9, budget or 0, *(dot.late for dot in dots)))
-    axes.set_ylim(bottom=-0.03 * max(1e-9, *(dot.harvested for dot in dots)))
+    most_late = max(budget or 0, *(dot.late for dot in dots), 0) or 1
+    axes.set_xlim(-0.03 * most_late, 1.08 * most_late)
+    most = max(dot.harvested for dot in dots) or 1
+    axes.set_ylim(-0.03 * most, 1.08 * most)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     figure.legend(loc="outside lower center", ncols=2, frameon=False, labelspacing=1)
@@ -75,6 +76,8 @@ def _points(figure: Any, axes: Any, dots: Sequence[Dot]) -> None:
         c=[dot.handovers for dot in best],
         # Told apart by colour-blind readers too.
         cmap="cividis_r",
+        vmin=0,
+        vmax=max(dot.handovers for dot in best) or 1,
         edgecolors="black",
         linewidths=0.6,
         s=70,
