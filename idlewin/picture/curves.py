@@ -12,7 +12,10 @@ from typing import Any, Protocol
 from idlewin.picture import canvas, save
 
 # Okabe and Ito's colours: told apart by colour-blind readers too.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#000000", "#CC79A7", "#E69F00", "#56B4E9", "#999999")
+_COLOURS = (
+    *("#0072B2", "#D55E00", "#009E73", "#000000", "#CC79A7"),
+    *("#E69F00", "#56B4E9", "#999999", "#6B4226"),
+)
 #: Budgets of late returns a card-week, from left to right.
 _LEFT, _RIGHT = 0.1, 6.0
 
@@ -49,9 +52,13 @@ def draw(traces: Mapping[str, Mapping[str, Curve]], to: Path) -> None:
 def _panel(
     axes: Any, trace: str, policies: Mapping[str, Curve], colours: Mapping[str, str]
 ) -> None:
+    drawn: set[tuple[float, float]] = set()
     for name, curve in policies.items():
         if not curve.points:
             continue
+        # The mix of all is often one of them: thin, it does not hide which.
+        broad = curve.causal and drawn.isdisjoint(curve.points)
+        drawn.update(curve.points)
         late, share = zip(*curve.points, strict=True)
         axes.plot(
             late,
@@ -60,7 +67,8 @@ def _panel(
             color=colours[name],
             linestyle="-" if curve.causal else "--",
             marker="o" if curve.causal else None,
-            linewidth=2 if curve.causal else 1.2,
+            markersize=7 if broad else 3.5,
+            linewidth=2.6 if broad else 1.2,
         )
     axes.axvline(1, color="#CCCCCC", linewidth=1, zorder=0)
     axes.set_xscale("log")

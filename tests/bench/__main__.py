@@ -6,7 +6,7 @@ python -m tests.bench simulated
 python -m tests.bench failover                how long a takeover takes (5 minutes)
 python -m tests.bench peers                   what other tools lose under faults (8 minutes)
 python -m tests.bench fleet                   what forecasts for 10,000 cards cost (2 minutes)
-python -m tests.bench draws                   forecasters and peers on five draws (20 minutes)
+python -m tests.bench draws                   forecasters and peers on five draws (45 minutes)
 """
 
 from __future__ import annotations

@@ -141,7 +141,7 @@ def draws_table(folder: Path, seeds: int, cores: int) -> str:
             for seed, one in enumerate(found, start=1)
         ),
         "",
-        "| policy | HW@.25 (rate) | HW@1 (rate) | HW@3 (rate) | HF@5 (share) |",
+        "| policy | HW@0.25 (rate) | HW@1 (rate) | HW@3 (rate) | HF@5% (share) |",
         "| --- | --- | --- | --- | --- |",
     ]
     for policy in found[0]["policies"]:

@@ -6,6 +6,7 @@ import sys
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from idlewin.core.forecast import Forecast
 from idlewin.core.score import late_at, reactive, score
 from idlewin.core.window import Span
 from idlewin.picture import PictureError, front
+from idlewin.picture.curves import draw as draw_curves
 from idlewin.picture.days import Days, _local_days, draw, figures
 from idlewin.picture.forecast import Outlook, _marks, draw as draw_forecast
 from idlewin.traces import about, busy_spans, load, sample
@@ -191,3 +193,18 @@ def test_the_picture_of_a_tuned_rule_marks_the_rule_even_where_nothing_was_lent(
         pixels = imread(tmp_path / name)
         colours = {tuple(c) for c in (pixels[..., :3] * 255).round().astype(int).reshape(-1, 3)}
         assert {(0xB2, 0x22, 0x22), (0, 0, 0)} <= colours
+
+
+def test_a_policy_that_is_another_one_is_drawn_thin_over_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn = []
+    monkeypatch.setattr("idlewin.picture.curves.save", lambda figure, _: drawn.append(figure))
+    one = SimpleNamespace(points=((0.25, 0.1), (1.0, 0.4)), causal=True)
+    other = SimpleNamespace(points=((0.25, 0.1), (1.0, 0.3)), causal=True)
+    apart = SimpleNamespace(points=((0.5, 0.1),), causal=True)
+
+    draw_curves({"a": {"boosted": one, "hazard": apart, "auto": other}}, tmp_path / "a.png")
+
+    boosted, hazard, auto = drawn[0].axes[0].get_lines()[:3]
+    assert auto.get_linewidth() < boosted.get_linewidth() == hazard.get_linewidth()
