@@ -259,5 +259,6 @@ def _examples(fleet: Fleet, until: int) -> tuple[Asked, Minutes, Flags]:
     kept = np.nonzero(told)[0]
     if len(kept) > MOST:
         kept = np.sort(rng.choice(kept, MOST, replace=False))
-    returned = ended[kept] & (end[kept] < at[kept] + QUARTER)
+    # As in the tables: a gap is a quarter long when demand ends it at the quarter's end.
+    returned = ended[kept] & (end[kept] <= at[kept] + QUARTER)
     return found.asked(which[kept]), later[kept], returned

@@ -219,8 +219,8 @@ def test_kin_are_busy_whenever_a_card_is_and_the_least_busy_come_first():
 
 
 @pytest.mark.skipif(not there("boosted"), reason="LightGBM cannot be loaded")
-@pytest.mark.parametrize("most", [None, 16])
-def test_boosting_learns_what_yesterday_was_like(most, monkeypatch):
+@pytest.mark.parametrize(("most", "past"), [(None, 3), (16, 15)])
+def test_boosting_learns_what_yesterday_was_like(most, past, monkeypatch):
     """Demand in the nights after a busy day, on no fixed day of the week."""
     monkeypatch.setattr("idlewin.forecasters.boosted.MOST", 15_000)
     if most:  # the correction is learnt from some of the cards, and holds for all
@@ -232,7 +232,7 @@ def test_boosting_learns_what_yesterday_was_like(most, monkeypatch):
         for day in range(21):
             if rng.random() < 0.5:
                 noon = MONDAY + timedelta(days=day, hours=12)
-                night = noon + timedelta(hours=10, minutes=3)
+                night = noon + timedelta(hours=10, minutes=past)
                 busy += [Span(noon, noon + 2 * HOUR), Span(night, night + HOUR)]
         cards.append(a_card(f"card-{n}", busy, days=21))
     found = fleet(cards)
