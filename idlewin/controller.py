@@ -6,7 +6,6 @@ and knows no concrete adapter.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -27,7 +26,6 @@ from idlewin.core.note import noted
 from idlewin.core.phase import GIVING_BACK, Phase
 from idlewin.core.plan import gives, handover
 from idlewin.core.reason import Reason
-from idlewin.core.rule import Rule
 from idlewin.core.situation import Rehearsal, Situation
 from idlewin.core.status import Status
 from idlewin.observe import SECOND, Memory, Observer
@@ -52,7 +50,7 @@ class Ports:
     cluster: Cluster
     journal: Journal
     lease: Lease
-    forecaster: Callable[[Rule], Forecaster]
+    forecaster: Forecaster
     poll: timedelta | None = None
     """Demand is asked for at least so often; None: something else wakes us when it changes."""
 

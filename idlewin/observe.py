@@ -6,13 +6,12 @@ restart, delays a window and never a return.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from idlewin.core import sealing
-from idlewin.core.calendar import HORIZON
-from idlewin.core.forecast import Forecast, Forecaster
+from idlewin.core import sealing, timing
+from idlewin.core.forecast import LONG, Forecast, Forecaster, Outlook, outlook
 from idlewin.core.lint import Refusal, refusals
 from idlewin.core.load import Level, Load, Reading, judge
 from idlewin.core.phase import Phase
@@ -20,6 +19,7 @@ from idlewin.core.pool import Pool, RuleObject
 from idlewin.core.rule import Rule
 from idlewin.core.scope import scope_of
 from idlewin.core.situation import Rehearsal, Situation
+from idlewin.core.status import Status
 from idlewin.ports import Clock, Cluster, Metrics
 from idlewin.rulecheck import faults
 
@@ -40,9 +40,7 @@ class Memory:
     """What was found of one pool so far, and would be found again."""
 
     load: Load | None = None
-    forecast: Forecast | None = None
-    forecaster: tuple[object, Forecaster] | None = None
-    """With what it was made for; it keeps what it counted, which is worth more than it weighs."""
+    outlook: Outlook | None = None
     rehearsal: Rehearsal | None = None
     batch_seen_at: datetime | None = None
     faults: tuple[int, tuple[Refusal, ...]] | None = None
@@ -65,7 +63,7 @@ class Observer:
         clock: Clock,
         metrics: Metrics,
         cluster: Cluster,
-        forecaster: Callable[[Rule], Forecaster],
+        forecaster: Forecaster,
     ) -> None:
         self._clock = clock
         self._metrics = metrics
@@ -90,15 +88,15 @@ class Observer:
             # What is remembered has instants in it that are still to come.
             self.forget(rule.name)
         memory = self.memory(rule.name)
-        load, forecast = self._load(rule, pool, now), None
+        load, ahead = self._load(rule, pool, now), None
         if rule.rule is not None and load.level is not Level.BUSY:
-            forecast = self._forecast(rule.rule, memory, load, now)
+            ahead = self._outlook(rule, rule.rule, memory, now)
         situation = Situation(
             now=now,
             object=rule,
             pool=pool,
             load=load,
-            forecast=forecast,
+            outlook=ahead,
             refusals=self._refusals(rule, pool),
             rehearsal=memory.rehearsal,
         )
@@ -127,7 +125,7 @@ class Observer:
         else:
             since = now if before else self._since(spec, level, readings, now)
             memory.load = Load(level=level, since=since, why=why)
-            memory.forecast = None
+            memory.outlook = None
         return memory.load
 
     def _since(
@@ -135,7 +133,7 @@ class Observer:
     ) -> datetime:
         """At the first look: since when, as the recent past shows."""
         if not readings:
-            return now - HORIZON
+            return now - LONG
         if level is Level.BUSY:
             return now
         idle_for = spec.window.idle_for
@@ -147,33 +145,35 @@ class Observer:
         last = recent.unknown[-1] if recent.unknown else None
         return last.start if last and last.end >= now - 2 * step else now
 
-    def _forecast(self, spec: Rule, memory: Memory, load: Load, now: datetime) -> Forecast:
+    def _outlook(self, rule: RuleObject, spec: Rule, memory: Memory, now: datetime) -> Outlook:
         again = min(max(spec.window.min / 6, SECOND), REPLAN)
-        if memory.forecast is not None and now < memory.forecast.made_at + again:
-            return memory.forecast
+        if memory.outlook is not None and now < memory.outlook.forecast.made_at + again:
+            return memory.outlook
+        status = rule.status or Status()
+        memory.outlook = outlook(
+            self._forecast(rule, spec, memory, now),
+            opening=timing.opening_time(status),
+            back=timing.before_return(spec, status),
+            least=spec.window.min,
+        )
+        return memory.outlook
+
+    def _forecast(self, rule: RuleObject, spec: Rule, memory: Memory, now: datetime) -> Forecast:
         if all(serving.demand == "CalendarOnly" for serving in spec.serving):
-            forecast = Forecast(
+            return Forecast(
                 method="calendar",
                 made_at=now,
-                chances=((HORIZON, 1.0),),
+                chances=(),
                 rests_on="the calendar only: no target has a demand that is looked at",
             )
-        else:
-            history = self._metrics.history(spec, PAST, STEP)
-            since = load.since if load.level is Level.IDLE else now
-            if history.busy and since < history.busy[-1].end <= now:
-                # A burst between two looks: it shows in the history only.
-                since = history.busy[-1].end
-                memory.load = replace(load, since=since)
-            forecast = self._method(spec, memory).forecast(history, now, since)
-        memory.forecast = forecast
-        return forecast
-
-    def _method(self, spec: Rule, memory: Memory) -> Forecaster:
-        made_for = (spec.forecast, spec.window.calendar.time_zone)
-        if memory.forecaster is None or memory.forecaster[0] != made_for:
-            memory.forecaster = (made_for, self._forecaster(spec))
-        return memory.forecaster[1]
+        load = memory.load
+        history = self._metrics.history(spec, PAST, STEP)
+        since = load.since if load and load.level is Level.IDLE else now
+        if load and history.busy and since < history.busy[-1].end <= now:
+            # A burst between two looks: it shows in the history only.
+            since = history.busy[-1].end
+            memory.load = replace(load, since=since)
+        return self._forecaster.forecast(rule, history, now, since)
 
     # -- what was seen before
 

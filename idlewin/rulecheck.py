@@ -1,4 +1,4 @@
-"""What rules that can be read are still to be told: conflicts, doubts, fields not yet in force.
+"""What rules that can be read are still to be told: conflicts and doubts.
 
 Judged from the rules alone, and, where there is one, by what the core's lint says of a cluster.
 """
@@ -15,7 +15,7 @@ from idlewin.catalogue import problems as source_problems, sources
 from idlewin.core.condition import INSIDE_KUEUE
 from idlewin.core.lint import Fault, Refusal, refusals, too_much_quota
 from idlewin.core.pool import RuleObject
-from idlewin.core.rule import Cards, Rule
+from idlewin.core.rule import METHODS, Cards, Rule
 from idlewin.core.scope import scope_of
 from idlewin.core.text import format_duration
 from idlewin.core.timing import drain_time, margin
@@ -28,8 +28,6 @@ Path = tuple[str | int, ...]
 
 #: Kinds of serving that can be lowered and brought back.
 KINDS = (("apps/v1", "Deployment"), ("apps/v1", "StatefulSet"))
-#: Forecasters that a rule may name.
-METHODS = ("persistence", "seasonal")
 
 
 def checked(found: RuleFiles) -> RuleFiles:
@@ -40,7 +38,7 @@ def checked(found: RuleFiles) -> RuleFiles:
         more: list[Finding] = []
         if document.rule is not None:
             errors = [*_errors(document.rule), *_conflicts(document, before)]
-            warnings = [*_doubts(document.rule), *_not_in_force(document.rule)]
+            warnings = list(_doubts(document.rule))
             more += [document.finding(problem) for problem in errors]
             more += [document.finding(problem, warning=True) for problem in warnings]
             before.append(document)
@@ -107,16 +105,6 @@ def faults(rule: Rule) -> tuple[Refusal, ...]:
     """Why a rule that can be read could never work here: no kind, no source, no way to be seen."""
     found = (*_kinds(rule), *_sources(rule), *_holidays(rule))
     return tuple(Refusal(Fault.NOT_SUPPORTED, str(problem)) for problem in found)
-
-
-# -- fields that are accepted and do nothing yet; each line goes when its behaviour comes
-
-
-def _not_in_force(rule: Rule) -> Iterator[Problem]:
-    told = "is accepted, but not yet in force"
-    code = rule.forecast.day_types.holidays
-    if code is not None and holidays.problem(code) is None:
-        yield _at(("forecast", "dayTypes"), f"{told}: a holiday counts as its weekday")
 
 
 # -- errors

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from threading import Event
+from threading import Event, Thread
 from typing import Protocol
 
 from idlewin.core.decision import Decision
@@ -138,6 +138,11 @@ class Parts:
     """Makes what answers for the service."""
     last: Sequence[Callable[[], None]] = field(default=())
     """What is closed at the very end, in this order."""
+
+
+def in_background(task: Callable[[], None]) -> None:
+    """Learn beside the cycles; what is not done at the end is done again at the next start."""
+    Thread(target=task, name="learning", daemon=True).start()
 
 
 class Service:

@@ -19,11 +19,11 @@ from typing import Any
 
 from idlewin.codec import read_rule, write_rule
 from idlewin.core.pareto import Costs, front
-from idlewin.core.rule import Rule
+from idlewin.core.rule import METHODS, Rule
 from idlewin.core.score import NO_SCORE, Score, gaps
 from idlewin.core.text import format_share
 from idlewin.errors import RuleError
-from idlewin.forecasters import METHODS, there
+from idlewin.forecasters import there
 from idlewin.replay import WEEK, Case, Run, replay
 from idlewin.ruleedit import Change
 from idlewin.wording import nearest

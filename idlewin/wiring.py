@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from idlewin.adapters.clock import ServerClock, TimedMetrics
 from idlewin.core.forecast import Forecaster
-from idlewin.core.rule import Rule
 from idlewin.errors import UsageError
+from idlewin.holidays import dates
 from idlewin.options import Options
 
 if TYPE_CHECKING:
@@ -24,43 +24,23 @@ if TYPE_CHECKING:
     from idlewin.adapters.recorder import Recorder
     from idlewin.controller import Controller
     from idlewin.observe import Observer
-    from idlewin.ports import Clock, Cluster, Journal, Lease, Metrics
+    from idlewin.ports import Cluster, Journal, Lease, Metrics
     from idlewin.replay import Case, Recording
     from idlewin.service import Held, Service
     from idlewin.wakeups import Wakeups
 
 
-def forecaster_of(rule: Rule) -> Forecaster:
-    """The forecaster that a rule names, in the zone of its calendar. Raises ValueError."""
-    from idlewin.core.calendar import zone  # noqa: PLC0415
-    from idlewin.forecasters import forecaster  # noqa: PLC0415
-
-    local = zone(rule.window.calendar.time_zone)
-    return forecaster(rule.forecast.method, local=lambda instant: instant.astimezone(local))
-
-
-def forecaster_or_none(rule: Rule) -> Forecaster:
-    """The same; for an unknown one, a forecast that is never ready and says why."""
-    try:
-        return forecaster_of(rule)
-    except ValueError as error:
-        from idlewin.forecasters.none import NoForecaster  # noqa: PLC0415
-
-        return NoForecaster(str(error))
-
-
 def replayed(case: Case, tell: Callable[[datetime, str], None]) -> Recording:
     """A case in a simulated cluster, run to its end: the real controller, virtual time."""
     from idlewin.controller import Controller, Ports  # noqa: PLC0415
+    from idlewin.forecasters.oracle import Oracle  # noqa: PLC0415
+    from idlewin.pricing.learner import Learner  # noqa: PLC0415
     from idlewin.sim.replayed import a_replay  # noqa: PLC0415
 
-    def forecaster(rule: Rule) -> Forecaster:
-        if rule.forecast.method != "oracle":
-            return forecaster_of(rule)
-        from idlewin.forecasters.oracle import Oracle  # noqa: PLC0415
-
-        return Oracle(case.busy, case.covers.end)
-
+    known = case.rule.forecast.method == "oracle"
+    forecaster: Forecaster = (
+        Oracle(case.busy, case.covers.end) if known else Learner(holidays=dates)
+    )
     recording = a_replay(
         case.rule,
         case.busy,
@@ -150,17 +130,30 @@ class Explaining:
 def explaining(options: Options) -> Explaining:
     """A recorder over a real cluster, what looks at it, and what runs the cycle."""
     from idlewin.adapters.journal import MemoryJournal  # noqa: PLC0415
+    from idlewin.controller import Controller, Ports  # noqa: PLC0415
     from idlewin.observe import Observer  # noqa: PLC0415
+    from idlewin.pricing.learner import Learner  # noqa: PLC0415
     from idlewin.service import AloneLease  # noqa: PLC0415
 
     clock = ServerClock()
     metrics = metrics_of(options, clock)
     kubernetes, recorder = recorded(options, clock)
+    # One answer: the price is the one that stands in the status.
+    learner = Learner(holidays=dates, prices=False)
     return Explaining(
         kubernetes=kubernetes,
         cluster=recorder,
-        observer=Observer(clock, metrics, recorder, forecaster_or_none),
-        controller=controller_of(recorder, clock, metrics, MemoryJournal(), AloneLease()),
+        observer=Observer(clock, metrics, recorder, learner),
+        controller=Controller(
+            Ports(
+                clock=clock,
+                metrics=metrics,
+                cluster=recorder,
+                journal=MemoryJournal(),
+                lease=AloneLease(),
+                forecaster=learner,
+            )
+        ),
     )
 
 
@@ -171,12 +164,25 @@ def returning(
     from idlewin.adapters.api import connect  # noqa: PLC0415
     from idlewin.adapters.journal import MemoryJournal  # noqa: PLC0415
     from idlewin.adapters.kubernetes import KubernetesCluster  # noqa: PLC0415
-    from idlewin.adapters.returning import Returning, UnaskedMetrics  # noqa: PLC0415
+    from idlewin.adapters.returning import (  # noqa: PLC0415
+        Returning,
+        UnaskedForecaster,
+        UnaskedMetrics,
+    )
+    from idlewin.controller import Controller, Ports  # noqa: PLC0415
 
     api = connect(options.kubeconfig, options.context)
     kubernetes = KubernetesCluster(api, api.clock, instance=options.instance)
-    cluster, metrics = Returning(kubernetes, paused, gone), UnaskedMetrics(api.clock)
-    return kubernetes, controller_of(cluster, api.clock, metrics, MemoryJournal(), lease)
+    return kubernetes, Controller(
+        Ports(
+            clock=api.clock,
+            metrics=UnaskedMetrics(api.clock),
+            cluster=Returning(kubernetes, paused, gone),
+            journal=MemoryJournal(),
+            lease=lease,
+            forecaster=UnaskedForecaster(),
+        )
+    )
 
 
 def recorded(options: Options, clock: ServerClock) -> tuple[KubernetesCluster, Recorder]:
@@ -208,30 +214,6 @@ def metrics_of(options: Options, clock: ServerClock) -> Metrics:
     return TimedMetrics(PrometheusMetrics(options.prometheus, clock, headers=headers), clock)
 
 
-def controller_of(
-    cluster: Cluster,
-    clock: Clock,
-    metrics: Metrics,
-    journal: Journal,
-    lease: Lease,
-    poll: timedelta | None = None,
-) -> Controller:
-    """The one controller."""
-    from idlewin.controller import Controller, Ports  # noqa: PLC0415
-
-    return Controller(
-        Ports(
-            clock=clock,
-            metrics=metrics,
-            cluster=cluster,
-            journal=journal,
-            lease=lease,
-            forecaster=forecaster_or_none,
-            poll=poll,
-        )
-    )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _World:
     """In what the modes on a real cluster differ."""
@@ -257,7 +239,7 @@ def _service(options: Options, world: _World) -> Service:
     exporter, log = Exporter(clock.now), LogJournal()
     files = [FileJournal(options.journal)] if options.journal else []
     journal = Journals(log, exporter, *files)
-    cycle = controller_of(world.cluster, clock, world.metrics, journal, may_act, options.tick).cycle
+    cycle = _learning(options, world, journal, may_act).cycle
     heard = Hearers(exporter, log.gone, *(file.gone for file in files))
     pace = Pace(tick=options.tick, workers=options.workers)
     wakeups = Wakeups(due_after(cycle), world.cluster.names, clock, heard, pace)
@@ -285,6 +267,25 @@ def _service(options: Options, world: _World) -> Service:
             lease=world.lease,
             endpoint=endpoint,
             last=closing,
+        )
+    )
+
+
+def _learning(options: Options, world: _World, journal: Journal, lease: Lease) -> Controller:
+    """The controller, and beside it the one that learns for all rules."""
+    from idlewin.controller import Controller, Ports  # noqa: PLC0415
+    from idlewin.pricing.learner import Learner  # noqa: PLC0415
+    from idlewin.service import in_background  # noqa: PLC0415
+
+    return Controller(
+        Ports(
+            clock=world.clock,
+            metrics=world.metrics,
+            cluster=world.cluster,
+            journal=journal,
+            lease=lease,
+            forecaster=Learner(in_background, dates),
+            poll=options.tick,
         )
     )
 

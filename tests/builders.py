@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from idlewin.core.forecast import Forecast
+from idlewin.core.forecast import Forecast, Outlook, outlook
 from idlewin.core.load import Level, Load
 from idlewin.core.phase import Phase
 from idlewin.core.pool import (
@@ -33,6 +33,7 @@ from idlewin.core.rule import (
 from idlewin.core.situation import Rehearsal, Situation
 from idlewin.core.status import Remembered, Status, Window, WindowQueue
 from idlewin.core.target import Demand, Ref, Serving
+from idlewin.core.timing import before_return
 
 NOW = datetime(2026, 3, 4, 1, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -175,8 +176,20 @@ def a_status(phase=Phase.SERVING, **changes) -> Status:
 
 
 def a_forecast(idle=8 * HOUR, **changes) -> Forecast:
-    forecast = Forecast(method="seasonal", made_at=NOW, chances=((idle, 0.999),), rests_on="28 d")
+    forecast = Forecast(
+        method="hazard",
+        made_at=NOW,
+        chances=((idle, 0.9999),),
+        rests_on="28 d",
+        price=1000.0,
+    )
     return replace(forecast, **changes)
+
+
+def an_outlook(idle=8 * HOUR, **changes) -> Outlook:
+    """What is best by a forecast, for the rule and the status of these builders."""
+    back = before_return(a_rule(), a_status())
+    return outlook(a_forecast(idle, **changes), opening=2 * MINUTE, back=back, least=30 * MINUTE)
 
 
 def a_situation(phase=Phase.SERVING, *, rule=None, status=None, pool=None, **changes) -> Situation:
@@ -203,7 +216,7 @@ def a_situation(phase=Phase.SERVING, *, rule=None, status=None, pool=None, **cha
         load=Load(
             level=Level.IDLE, since=NOW - (2 * HOUR if away else 11 * MINUTE), why="no demand"
         ),
-        forecast=a_forecast(),
+        outlook=an_outlook(),
         rehearsal=Rehearsal(at=NOW - MINUTE),
     )
     return replace(situation, **changes)

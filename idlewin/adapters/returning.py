@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from idlewin.core.decision import Action, Decision, Outcome, Remember, Verdict
+from idlewin.core.forecast import Forecast
 from idlewin.core.load import History, Reading
 from idlewin.core.pool import Pool, RuleObject, Scope
 from idlewin.core.rule import Rule
@@ -103,3 +104,17 @@ class UnaskedMetrics:
         now = self._clock.now()
         covers = Span(now - past, now)
         return History(covers=covers, unknown=(covers,))
+
+
+class UnaskedForecaster:
+    """Forecasts that nobody asks for: none is ready, which never opens a window."""
+
+    def forecast(
+        self,
+        rule: RuleObject,  # noqa: ARG002
+        history: History,  # noqa: ARG002
+        now: datetime,
+        idle_since: datetime,  # noqa: ARG002
+    ) -> Forecast:
+        """None."""
+        return Forecast(method="none", made_at=now, chances=(), rests_on=_WHY, ready=False)

@@ -42,7 +42,7 @@ def judged(case: Case, found: Plans, peer: Peer) -> Judged:
     """What each setting does at each step of each plan."""
     shape = (len(found), len(_STEPS), len(peer.settings))
     opens, closes = np.zeros(shape, np.bool_), np.zeros(shape, np.bool_)
-    for until, which in days_of(case.fleet, found):
+    for until, which in days_of(case.fleet.start, found, 1):
         opens[which], closes[which] = peer.wants(case, until, found.asked(which), peer.settings)
     return Judged(plans=found, opens=opens, closes=closes, handover=case.handover)
 

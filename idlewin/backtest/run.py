@@ -111,7 +111,8 @@ def _day(name: str, until: int, which: Minutes, asked: Asked) -> _Day:
 def tried(case: Case, names: Sequence[str], tell: Tell, cores: int) -> dict[str, Trial]:
     """What each forecaster would have done at each price."""
     found = plans(case.gaps)
-    days = list(days_of(case.fleet, found))
+    # Of the first day nothing is known when it begins.
+    days = list(days_of(case.fleet.start, found, 1))
     jobs = [(name, until, which) for name in names for until, which in reversed(days)]
     done: dict[str, list[_Day]] = {name: [] for name in names}
     # Not forked: what was imported may have threads.
@@ -183,10 +184,7 @@ def followed(case: Case, trials: Sequence[Trial], prices: Reals) -> Result:
             return float(late[judged_from : until + 1].sum())
 
         allowed = case.allowed(per_week=budget.per_week, share=budget.share)
-        records = [
-            replace(trial.record, late=trial.record.late_counted) if budget.share else trial.record
-            for trial in trials
-        ]
+        records = [trial.record.of(share=bool(budget.share)) for trial in trials]
         ran[budget] = windows(controlled(records, allowed, judged_from, spent, prices))
     outcomes = {budget: outcome(case, made) for budget, made in ran.items()}
     return Result(

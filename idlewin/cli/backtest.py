@@ -26,10 +26,11 @@ from idlewin.backtest.figures import HEADLINE, PER_WEEK, SHARES, Budget
 from idlewin.backtest.peers import PEERS
 from idlewin.backtest.run import Result, followed, peer, tried
 from idlewin.cli.output import writable, write
+from idlewin.core.rule import AUTO, METHODS
 from idlewin.core.stopping import Handover
 from idlewin.core.text import parse_duration
 from idlewin.errors import UsageError
-from idlewin.forecasters import AUTO, BACKTESTED, there
+from idlewin.forecasters import there
 from idlewin.forecasters.plans import plans
 from idlewin.picture import PictureError, curves
 from idlewin.pricing.control import PRICES
@@ -49,7 +50,7 @@ def backtest(
     ] = None,
     forecaster: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help=f"Of {', '.join(BACKTESTED)}; default: all."),
+        typer.Option(metavar="NAME", help=f"Of {', '.join(METHODS)}; default: all."),
     ] = None,
     peers: Annotated[bool, typer.Option("--peers", help="The rules in use as well.")] = False,
     open_: Annotated[
@@ -97,11 +98,11 @@ def backtest(
 
 def _chosen(names: list[str] | None) -> list[str]:
     """The forecasters to run; each name once, the mix of all last."""
-    known = [name for name in BACKTESTED if there(name)]
+    known = [name for name in METHODS if there(name)]
     for name in names or []:
-        if name not in BACKTESTED:
+        if name not in METHODS:
             raise UsageError(
-                f"--forecaster {name!r} is not known; write one of {', '.join(BACKTESTED)}"
+                f"--forecaster {name!r} is not known; write one of {', '.join(METHODS)}"
             )
         if name not in known:
             raise UsageError(
@@ -145,7 +146,7 @@ def _run(
     case: Case, names: list[str], with_peers: bool, cores: int, console: Console
 ) -> dict[str, Result]:
     single = [name for name in names if name != AUTO]
-    tried_ = [name for name in BACKTESTED if name != AUTO and there(name)]
+    tried_ = [name for name in METHODS if name != AUTO and there(name)]
     wanted = tried_ if AUTO in names else single
     columns = (
         TextColumn("{task.description:24}"),

@@ -1,4 +1,4 @@
-"""``idlewin check``: what is wrong with rule files, what is doubtful, what is not yet in force.
+"""``idlewin check``: what is wrong with rule files, and what is doubtful.
 
 It judges what the files show, and what a cluster says against them where one is named. No rule is
 changed.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -25,14 +26,14 @@ from idlewin.core import timing
 from idlewin.core.calendar import Calendar, zone as calendar_zone
 from idlewin.core.decision import Decision
 from idlewin.core.explain import ends, explain as told
-from idlewin.core.forecast import least_chance
+from idlewin.core.forecast import Outlook
 from idlewin.core.load import Level
 from idlewin.core.situation import Situation
 from idlewin.core.text import format_duration, format_instant
 from idlewin.errors import Exit, UnreachableError, UsageError
 from idlewin.options import Options
 from idlewin.picture import PictureError
-from idlewin.picture.forecast import Outlook, draw
+from idlewin.picture.forecast import Drawn, draw
 from idlewin.ports import LookError
 from idlewin.wiring import Explaining, explaining
 
@@ -106,20 +107,20 @@ def _looked(world: Explaining, name: str) -> tuple[Situation, Decision]:
 def _draw(s: Situation, to: Path) -> None:
     """A picture of the forecast that decided; a line on standard error says where, or why not."""
     try:
-        draw(_outlook(s), to)
+        draw(_drawn(s), to)
     except PictureError as error:
         typer.echo(f"no picture: {error}", err=True)
         raise typer.Exit(Exit.FAILED) from None
     typer.echo(f"picture of the forecast: {to}", err=True)
 
 
-def _outlook(s: Situation) -> Outlook:
-    if s.rule is None or s.forecast is None:
+def _drawn(s: Situation) -> Drawn:
+    if s.rule is None or s.outlook is None:
         raise PictureError(f"there is no forecast: {s.load.why}")
     opened_at = s.window.opened_at if s.window else s.now
-    return Outlook(
+    return Drawn(
         rule=s.object.name,
-        forecast=s.forecast,
+        forecast=s.outlook.forecast,
         idle_since=s.load.since if s.load.level is Level.IDLE else None,
         lent=s.window is not None,
         reclaim_at=timing.reclaim_at(s, opened_at),
@@ -135,17 +136,30 @@ def _beside(s: Situation) -> Iterator[str]:
         yield f"claim: until {format_instant(s.object.wake_until)}"
     if s.rule is not None:
         yield _calendar(s.rule.window.calendar, s)
-        if s.forecast is not None:
-            asked = least_chance(s.rule.forecast.budget, s.rule.window.max_per_day)
-            window = s.rule.window.min
-            yield (
-                f"forecast: {s.forecast.method}, resting on {s.forecast.rests_on}; idle for "
-                f"{format_duration(window)} with chance {s.forecast.chance(window):.2f}, asked for "
-                f"{asked:.2f}, which holds until {format_instant(s.forecast.idle_until(asked))}"
-            )
+        if s.outlook is not None:
+            yield _forecast(s.outlook, s.rule.window.min)
+    account = s.status.budget
+    if account.price:
+        yield (
+            f"budget: {account.spent} late returns of {account.allowed:g} allowed in four weeks, "
+            f"so the next one costs {account.price:g} min of batch"
+        )
     yield from ends(s)
     for refusal in s.refusals:
         yield f"{refusal.fault}: {refusal.text}"
+
+
+def _forecast(ahead: Outlook, window: timedelta) -> str:
+    """How likely idle lasts, and what follows at the price of a late return."""
+    forecast = ahead.forecast
+    text = f"forecast: {forecast.method}, resting on {forecast.rests_on}"
+    if not forecast.chances:
+        return text
+    best = f"until {format_instant(ahead.back)}" if ahead.opens else "not now"
+    return (
+        f"{text}; idle for {format_duration(window)} with chance {forecast.chance(window):.3f}; "
+        f"where a late return costs {forecast.price:.3g} min of batch, it is best lent {best}"
+    )
 
 
 def _calendar(calendar: Calendar, s: Situation) -> str:

@@ -23,9 +23,9 @@ from idlewin import traces
 from idlewin.cli.output import folder_writable, writable, write
 from idlewin.cli.recorded import demo_rule, one_rule, recorded
 from idlewin.core.reason import Reason
+from idlewin.core.rule import METHODS
 from idlewin.core.score import Score
 from idlewin.errors import UsageError
-from idlewin.forecasters import METHODS
 from idlewin.picture import PictureError
 from idlewin.picture.days import Days, draw
 from idlewin.replay import Case, Result, as_dict, replay as run_case, summed
@@ -45,7 +45,7 @@ _Trace = Annotated[
 _Card = Annotated[list[str] | None, typer.Option(metavar="CARD", help="A card of it; else all.")]
 _Method = Annotated[
     str | None,
-    typer.Option(metavar="METHOD", help="persistence, seasonal or oracle; else the rule's."),
+    typer.Option(metavar="METHOD", help=f"{', '.join(METHODS)} or oracle; else the rule's."),
 ]
 _Json = Annotated[
     Path | None, typer.Option("--json", metavar="FILE", help="Write the figures there.")

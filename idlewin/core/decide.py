@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from idlewin.core import failure, follow, opening, timing, whose
+from idlewin.core import account, failure, follow, opening, timing, whose
 from idlewin.core.condition import alarming, conditions
 from idlewin.core.decision import Action, Check, Checks, Decision, HoldRule, Remember
 from idlewin.core.guard import GUARDS
@@ -117,7 +117,7 @@ def _decision(
     """A decision; ``statuses``: the one that is stored, and the one that follows."""
     stored, status = statuses
     status = replace(
-        status,
+        account.settled(s, status),
         conditions=conditions(s, status, row.target),
         observed_generation=s.object.generation,
         since=status.since or s.since,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from idlewin.core import failure, frozen, timing, whose
+from idlewin.core import account, failure, frozen, measure, timing, whose
 from idlewin.core.load import Level
 from idlewin.core.phase import Phase, Row
 from idlewin.core.pool import Queue, Target
@@ -14,7 +14,6 @@ from idlewin.core.rule import QueueClass, Rule
 from idlewin.core.situation import Situation
 from idlewin.core.status import (
     VERSION,
-    LeadTimes,
     Remembered,
     Status,
     Window,
@@ -51,6 +50,8 @@ def moved(s: Situation, row: Row) -> Status:
     match row.source, row.target:
         case Phase.SERVING, Phase.YIELDING:
             return _opened(s, status)
+        case Phase.YIELDING, Phase.HARVESTING:
+            return replace(status, opening_seconds=measure.openings(s))
         case Phase.SERVING, Phase.RECLAIMING:
             return _taken_over(s, status, row.reason)
         case ((Phase.YIELDING | Phase.HARVESTING), Phase.RECLAIMING):
@@ -217,22 +218,24 @@ def _closed(s: Situation, status: Status) -> Status:
     window = s.window
     assert window is not None  # noqa: S101 - RESTORING has a window
     began = window.give_back
-    late = began in LATE or s.load.level is Level.BUSY
+    late = (began in LATE or s.load.level is Level.BUSY) and bool(window.targets)
     counters = status.counters
     failed = failure.of_return(window) or window.failure
     good = not failed and began not in UNTRIED
     harvested = counters.harvested_card_seconds + int(s.harvested.total_seconds())
     counters = replace(
         counters,
-        late_returns=counters.late_returns + int(late and bool(window.targets)),
+        late_returns=counters.late_returns + int(late),
         # A dry window does not show that nobody undoes what we write.
         corrections=0 if good and began != Reason.QUEUE_DRY else counters.corrections,
         failures=0 if good else counters.failures + bool(failed),
         harvested_card_seconds=harvested,
     )
     status = replace(
-        status, window=None, until=None, counters=counters, lead_times=_measured(s, window)
+        status, window=None, until=None, counters=counters, lead_times=measure.start_ups(s, window)
     )
+    if late:
+        status = account.charged(s, status)
     if good:
         return replace(status, back_off_until=None, failure="", unproven=False)
     if not failed:
@@ -243,20 +246,6 @@ def _closed(s: Situation, status: Status) -> Status:
         failure=failed,
         unproven=failure.unproven(s, window),
     )
-
-
-def _measured(s: Situation, window: Window) -> tuple[LeadTimes, ...]:
-    """The start-up of this return, beside those that were measured before."""
-    leads = {lead.target: lead for lead in s.status.lead_times}
-    since, ready = window.restoring_since, s.serving_ready_at or s.now
-    for target in window.targets:
-        if since is None or target.replicas == 0 or not target.lowered:
-            continue
-        name = str(target.ref)
-        before = leads.get(name, LeadTimes(target=name)).seconds
-        took = max(1, round((ready - since) / timedelta(seconds=1)))
-        leads[name] = LeadTimes(target=name, seconds=(*before, took)[-timing.LEADS_KEPT :])
-    return tuple(leads[name] for name in sorted(leads))
 
 
 def taken_in(s: Situation) -> Status:

@@ -127,7 +127,7 @@ def window_max(s: Situation) -> Checks:
     if s.window is None or s.rule is None:
         return fact("window.max", holds=False)
     due = sealing.useful_until(
-        s, s.window.opened_at + s.rule.window.max - timing.before_return(s, s.rule)
+        s, s.window.opened_at + s.rule.window.max - timing.before_return(s.rule, s.status)
     )
     limit = format_duration(s.rule.window.max)
     return (

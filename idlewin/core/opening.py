@@ -11,7 +11,6 @@ from datetime import datetime, timedelta
 
 from idlewin.core import timing, whose
 from idlewin.core.decision import Check, Checks
-from idlewin.core.forecast import least_chance
 from idlewin.core.lint import CONSENT
 from idlewin.core.load import Level
 from idlewin.core.pool import Queue, Workload
@@ -125,23 +124,24 @@ def _pace(s: Situation, rule: Rule) -> Checks:
 
 
 def _time(s: Situation, rule: Rule) -> Checks:
-    calendar, forecast = rule.window.calendar, s.forecast
+    calendar, outlook = rule.window.calendar, s.outlook
     closes, opens = calendar.open_until(s.now), calendar.opens_at(s.now)
-    ready = forecast is not None and forecast.ready
+    ready = outlook is not None and outlook.forecast.ready
     back = timing.wanted_back(s, s.now)
     length = max(back - s.now, timedelta()) if back else timedelta()
-    odds = least_chance(rule.forecast.budget, rule.window.max_per_day)
     whole = timedelta(seconds=int(length.total_seconds()))
-    seen = f"{format_duration(whole)} at a chance of {odds:.3g}"
+    price = f"a late return costs {outlook.forecast.price:.3g} min" if outlook else "no forecast"
     return (
         Check("calendar", closes is not None,
               f"until {format_instant(closes)}" if closes else
               f"opens {format_instant(opens)}" if opens else "closed", calendar.time_zone,
               Reason.CALENDAR_CLOSED, closes or opens),
-        Check("forecast", ready, forecast.rests_on if forecast else "none", "",
+        Check("forecast", ready, outlook.forecast.rests_on if outlook else "none", "",
               Reason.FORECAST_NOT_READY),
-        Check("likely idle for", length >= rule.window.min, seen, format_duration(rule.window.min),
+        Check("worth lending", outlook is not None and outlook.opens, price, "",
               Reason.WINDOW_TOO_SHORT),
+        Check("likely idle for", length >= rule.window.min, format_duration(whole),
+              format_duration(rule.window.min), Reason.WINDOW_TOO_SHORT),
     )  # fmt: skip
 
 

@@ -162,8 +162,7 @@ class WindowPolicy:
     max: Duration = timedelta(hours=12)
     """Serving is wanted back by then."""
     max_per_day: int = 8
-    """Windows a day, in the calendar's zone; budget.perWeek is divided by it, so that fewer
-    windows may risk more each."""
+    """Windows a day, in the calendar's zone."""
     min_serving: Duration = timedelta(minutes=10)
     """The shortest stay with serving between two windows."""
     yield_timeout: Duration = timedelta(minutes=10)
@@ -190,11 +189,10 @@ class Budget:
     __pydantic_config__: ClassVar[dict[str, Any]] = SCHEMA
 
     per_week: float | None = None
-    """Late returns a card-week. A window opens only where the chance to stay idle is at least
-    1 - min(0.5, perWeek / (7 * maxPerDay))."""
+    """Late returns a week."""
     share: Share | None = None
-    """Late returns as a share of all returns, such as 5%: a window opens only where the chance to
-    stay idle is at least 1 - share."""
+    """Late returns as a share of the returns after half an hour of idle time or more, such as 5%;
+    100%: no forecast is asked."""
 
     def __post_init__(self) -> None:
         if (self.per_week is None) == (self.share is None):
@@ -213,18 +211,25 @@ class DayTypes:
     """A country, or country and region, whose public holidays count as a day type: AT, DE-BY."""
 
 
+#: Asks whichever of the other methods would have brought most.
+AUTO = "auto"
+#: What ``forecast.method`` may be, the plainest first.
+METHODS = ("elapsed", "hazard", "boosted", AUTO)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForecastPolicy:
     """How the next demand is predicted, and at what risk."""
 
     __pydantic_config__: ClassVar[dict[str, Any]] = SCHEMA
 
-    method: str = "seasonal"
-    """The forecaster."""
+    method: str = "auto"
+    """The forecaster: elapsed, hazard, boosted, or auto, which asks the one that would have
+    brought most."""
     budget: Budget = field(default_factory=lambda: Budget(per_week=1.0))
     """Late returns that are allowed: perWeek or share. Default: {perWeek: 1}."""
     day_types: DayTypes = field(default_factory=DayTypes)
-    """Days that are unlike others; accepted, and not yet in force."""
+    """Days that are unlike others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from idlewin.core.decision import Outcome
-from idlewin.core.forecast import Forecast
+from idlewin.core.forecast import Outlook
 from idlewin.core.lint import Refusal
 from idlewin.core.load import Load
 from idlewin.core.phase import Phase
@@ -45,7 +45,7 @@ class Situation:
     object: RuleObject
     pool: Pool
     load: Load
-    forecast: Forecast | None = None
+    outlook: Outlook | None = None
     refusals: tuple[Refusal, ...] = ()
     """Why the cluster, or another rule, does not agree with this rule."""
     rehearsal: Rehearsal | None = None

@@ -165,6 +165,24 @@ class LeadTimes:
     seconds: tuple[int, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """How the budget of late returns stands, over the last four weeks."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = _LENIENT
+
+    allowed: float = 0.0
+    """So many may be late in four weeks, or in as long as the rule is there."""
+    spent: int = 0
+    """So many were."""
+    price: float = 0.0
+    """What the next one costs, in minutes of batch: it rises as the budget is spent."""
+    method: str = ""
+    """The forecaster that is asked: of several, the one that would have brought most."""
+    late_at: tuple[datetime, ...] = ()
+    """When they were late."""
+
+
 class Truth(StrEnum):
     """A condition's status, in Kubernetes' spelling."""
 
@@ -221,5 +239,8 @@ class Status:
     """Targets that were ready outside a window: one of these that falls to zero is an alarm."""
     counters: Counters = field(default_factory=Counters)
     lead_times: tuple[LeadTimes, ...] = ()
+    opening_seconds: tuple[int, ...] = ()
+    """How long it took to give the cards away, the latest last."""
+    budget: Account = field(default_factory=Account)
     conditions: tuple[Condition, ...] = ()
     observed_generation: int = 0

@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from idlewin.core.forecast import least_chance
 from idlewin.core.pool import Queue, StopPolicy, Workload
 from idlewin.core.rule import OnReturn, QueueClass, Rule
 from idlewin.core.situation import Situation
@@ -27,8 +26,10 @@ PAST_BOUND = timedelta(seconds=30)
 #: Until a start-up was measured.
 LEAD_UNMEASURED = timedelta(minutes=5)
 LEAD_QUANTILE = 0.9
-#: How many start-ups of a target are kept.
-LEADS_KEPT = 20
+#: The same for giving the cards away.
+OPENING_UNMEASURED = timedelta(minutes=2)
+#: So many of the last handovers are kept.
+KEPT = 20
 MARGIN_MAX = timedelta(minutes=1)
 BACK_OFF_FIRST = timedelta(minutes=5)
 BACK_OFF_MAX = timedelta(hours=6)
@@ -54,6 +55,12 @@ def _lead_of(ref: Ref, written: timedelta | str, measured: Sequence[LeadTimes]) 
     return timedelta(seconds=sorted(seconds)[rank - 1])
 
 
+def opening_time(status: Status) -> timedelta:
+    """From the wish to lend until batch runs: as long as it mostly took."""
+    took = sorted(status.opening_seconds)
+    return timedelta(seconds=took[len(took) // 2]) + START if took else OPENING_UNMEASURED
+
+
 def drain_time(rule: Rule, cards: int) -> timedelta:
     """How long the queues that are drained take: their longest grace, and a second a job."""
     graces = [
@@ -74,25 +81,24 @@ def wanted_back(s: Situation, opened_at: datetime) -> datetime | None:
 
     None: the calendar is closed, or there is no forecast that is ready.
     """
-    rule, forecast = s.rule, s.forecast
-    if rule is None or forecast is None or not forecast.ready:
+    rule, outlook = s.rule, s.outlook
+    if rule is None or outlook is None or not outlook.forecast.ready:
         return None
     closes = rule.window.calendar.open_until(s.now)
     if closes is None:
         return None
-    likely = least_chance(rule.forecast.budget, rule.window.max_per_day)
-    return min(forecast.idle_until(likely), closes, opened_at + rule.window.max)
+    return min(outlook.back, closes, opened_at + rule.window.max)
 
 
-def before_return(s: Situation, rule: Rule) -> timedelta:
+def before_return(rule: Rule, status: Status) -> timedelta:
     """How long before serving is wanted ready giving back has to start."""
-    return lead_time(rule, s.status) + drain_time(rule, rule.cards.count) + margin(rule)
+    return lead_time(rule, status) + drain_time(rule, rule.cards.count) + margin(rule)
 
 
 def reclaim_at(s: Situation, opened_at: datetime) -> datetime | None:
     """When giving back has to start, by what is known now."""
     back = wanted_back(s, opened_at)
-    return back - before_return(s, s.rule) if back and s.rule else None
+    return back - before_return(s.rule, s.status) if back and s.rule else None
 
 
 def need(spec: QueueClass, work: Workload | None = None) -> timedelta:

@@ -1,30 +1,17 @@
-"""Forecasters: how likely a pool stays idle, from its history alone.
+"""Forecasters: how likely cards stay idle, from what was known before.
 
-One file a method; none imports another; ``past.py`` is what they share. numpy and the core, and
-nothing else: no clock, no I/O, no state that a restart would lose. The oracle knows the future,
-so it is in replay only, and no rule can name it.
+One file a method; ``fleet.py`` holds the past that they learn from, ``ahead.py`` what they are
+asked. numpy and the core, and nothing else: no clock, no I/O, no state that a restart would lose.
+The oracle knows the future, so it is in replay only, and no rule can name it.
 """
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable
-from datetime import datetime
 from importlib import import_module
 
-from idlewin.core.forecast import Forecaster
+from idlewin.core.rule import METHODS
 from idlewin.forecasters import hazard
 from idlewin.forecasters.ahead import Method
-from idlewin.forecasters.persistence import Persistence
-from idlewin.forecasters.seasonal import Seasonal
-
-#: What a rule's ``forecast.method`` may be.
-METHODS = ("persistence", "seasonal")
-
-
-#: What a backtest runs: the last one asks whichever of the others did best so far.
-AUTO = "auto"
-BACKTESTED = ("elapsed", "hazard", "boosted", AUTO)
 
 
 def there(name: str) -> bool:
@@ -49,19 +36,4 @@ def method(name: str) -> Method:
             from idlewin.forecasters.boosted import Boosting  # noqa: PLC0415 - an extra
 
             return Boosting()
-    raise ValueError(f"forecast.method {name!r} is not known")
-
-
-def forecaster(name: str, *, local: Callable[[datetime], datetime]) -> Forecaster:
-    """The forecaster of a name; ``local`` turns an instant into the same one in the rule's zone.
-
-    Raises ValueError for an unknown name.
-    """
-    match name:
-        case "persistence":
-            return Persistence()
-        case "seasonal":
-            return Seasonal(local)
-    near = difflib.get_close_matches(name, METHODS, n=1)
-    remedy = f"did you mean {near[0]!r}?" if near else f"write one of {', '.join(METHODS)}"
-    raise ValueError(f"forecast.method {name!r} is not known; {remedy}")
+    raise ValueError(f"forecast.method {name!r} is not known; write one of {', '.join(METHODS)}")

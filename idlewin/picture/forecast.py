@@ -26,7 +26,7 @@ _LONGEST, _SHORT = 24.0, 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outlook:
+class Drawn:
     """What the picture shows of a pool at an instant."""
 
     rule: str
@@ -43,11 +43,11 @@ class Outlook:
     """The zone of the axis."""
 
 
-def draw(outlook: Outlook, to: Path) -> None:
+def draw(drawn: Drawn, to: Path) -> None:
     """Draw it into a PNG, 1000 pixels wide. Raises PictureError."""
-    forecast = outlook.forecast
+    forecast = drawn.forecast
     if not forecast.ready or not forecast.chances:
-        raise PictureError(f"{outlook.rule} has no forecast: {forecast.rests_on}")
+        raise PictureError(f"{drawn.rule} has no forecast: {forecast.rests_on}")
     figure = canvas()(figsize=(10, 4.6), dpi=100, layout="constrained")
     axes = figure.subplots()
     hours = [step / _HOUR for step, _ in forecast.chances]
@@ -59,32 +59,32 @@ def draw(outlook: Outlook, to: Path) -> None:
         linewidth=2,
         label="chance that no demand comes before",
     )
-    for start, end, colour, label in _marks(outlook):
+    for start, end, colour, label in _marks(drawn):
         axes.axvspan(start, end, color=colour, alpha=0.3, linewidth=0, label=label)
-    _dress(axes, outlook, min(hours[-1], _LONGEST))
-    figure.suptitle(_title(outlook), x=0.01, ha="left", fontsize=13, fontweight="bold")
+    _dress(axes, drawn, min(hours[-1], _LONGEST))
+    figure.suptitle(_title(drawn), x=0.01, ha="left", fontsize=13, fontweight="bold")
     rests_on = textwrap.fill(f"{forecast.method}: {forecast.rests_on}", _LINE)
     axes.set_title(rests_on, loc="left", fontsize=9.5)
     figure.legend(loc="outside lower left", ncols=3, frameon=False)
     save(figure, to)
 
 
-def _marks(outlook: Outlook) -> Iterator[tuple[float, float, str, str]]:
+def _marks(drawn: Drawn) -> Iterator[tuple[float, float, str, str]]:
     """Stretches to shade, in hours from the forecast on, each with its colour and its words."""
-    made, reclaim, wanted = outlook.forecast.made_at, outlook.reclaim_at, outlook.wanted_at
-    if reclaim is None or wanted is None or wanted <= made or not (outlook.lent or reclaim > made):
+    made, reclaim, wanted = drawn.forecast.made_at, drawn.reclaim_at, drawn.wanted_at
+    if reclaim is None or wanted is None or wanted <= made or not (drawn.lent or reclaim > made):
         return
     begins, end = max((reclaim - made) / _HOUR, 0), (wanted - made) / _HOUR
-    lent = "lent" if outlook.lent else "if lent now"
-    yield 0, begins, _LENT, f"{lent}: giving back begins {_clock(reclaim, outlook, '%a %H:%M')}"
-    yield begins, end, _BACK, f"serving is wanted ready {_clock(wanted, outlook, '%a %H:%M')}"
+    lent = "lent" if drawn.lent else "if lent now"
+    yield 0, begins, _LENT, f"{lent}: giving back begins {_clock(reclaim, drawn, '%a %H:%M')}"
+    yield begins, end, _BACK, f"serving is wanted ready {_clock(wanted, drawn, '%a %H:%M')}"
 
 
-def _dress(axes: Any, outlook: Outlook, last: float) -> None:
-    made = outlook.forecast.made_at
+def _dress(axes: Any, drawn: Drawn, last: float) -> None:
+    made = drawn.forecast.made_at
     axes.set_xlim(0, last)
     axes.set_ylim(0, 1.02)
-    begin = made.astimezone(ZoneInfo(outlook.zone))
+    begin = made.astimezone(ZoneInfo(drawn.zone))
     # Full hours of the zone's clock; counted in UTC, since a day may have 23 or 25.
     past = timedelta(minutes=begin.minute, seconds=begin.second, microseconds=begin.microsecond)
     full = [n * _HOUR - past for n in range(1, int(last) + 2)]
@@ -94,20 +94,20 @@ def _dress(axes: Any, outlook: Outlook, last: float) -> None:
         for ahead in full
         if ahead / _HOUR <= last and (made + ahead).astimezone(begin.tzinfo).hour % every == 0
     ]
-    axes.set_xticks(ticks, [_clock(made + tick * _HOUR, outlook) for tick in ticks])
+    axes.set_xticks(ticks, [_clock(made + tick * _HOUR, drawn) for tick in ticks])
     axes.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0 %", "25 %", "50 %", "75 %", "100 %"])
-    axes.set_xlabel(f"from {begin:%a %d %b %H:%M} on, {outlook.zone}")
+    axes.set_xlabel(f"from {begin:%a %d %b %H:%M} on, {drawn.zone}")
     axes.grid(color="#DDDDDD", linewidth=0.6)
     axes.set_axisbelow(True)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
 
 
-def _title(outlook: Outlook) -> str:
-    since = outlook.idle_since and outlook.idle_since.astimezone(ZoneInfo(outlook.zone))
+def _title(drawn: Drawn) -> str:
+    since = drawn.idle_since and drawn.idle_since.astimezone(ZoneInfo(drawn.zone))
     idle = f"idle since {since:%a %d %b %H:%M}" if since else "demand unknown"
-    return f"{outlook.rule}  ·  {'lent' if outlook.lent else 'not lent'}, {idle}"
+    return f"{drawn.rule}  ·  {'lent' if drawn.lent else 'not lent'}, {idle}"
 
 
-def _clock(instant: datetime, outlook: Outlook, how: str = "%H:%M") -> str:
-    return instant.astimezone(ZoneInfo(outlook.zone)).strftime(how)
+def _clock(instant: datetime, drawn: Drawn, how: str = "%H:%M") -> str:
+    return instant.astimezone(ZoneInfo(drawn.zone)).strftime(how)

@@ -13,8 +13,8 @@ Source: adaptive conformal inference (Gibbs and Candes 2021) and conformal risk 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -41,6 +41,14 @@ class Record:
     late_counted: Reals
     """Those of the late ones that a share counts."""
 
+    def of(self, *, share: bool) -> Record:
+        """With those late returns alone that a budget counts."""
+        return replace(self, late=self.late_counted) if share else self
+
+    def within(self, days: slice) -> Record:
+        """On some of the days."""
+        return Record(self.harvested[:, days], self.late[:, days], self.late_counted[:, days])
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Course:
@@ -62,11 +70,31 @@ def kept(late: Reals, allowed: Reals) -> int:
     return int(fits[0]) if len(fits) else len(late) - 1
 
 
+def best(records: Sequence[Record], allowed: Reals, before: int) -> tuple[int, int]:
+    """Which forecaster would have brought most, and the number of its price that keeps a budget.
+
+    ``before`` is the one that was asked so far: another has to be better by something. Without a
+    day behind it the price is the dearest.
+    """
+    if not len(allowed):
+        return before, len(records[before].late) - 1
+    numbers = [kept(record.late, allowed) for record in records]
+    weight = _weight(len(allowed))
+    worth = [
+        float(record.harvested[number] @ weight)
+        for record, number in zip(records, numbers, strict=True)
+    ]
+    most = int(np.argmax(worth))
+    chosen = most if worth[most] > BETTER * worth[before] else before
+    return chosen, numbers[chosen]
+
+
 def corrected(number: int, late: float, allowed: float, prices: Reals) -> int:
-    """The number of a price, corrected by the late returns so far against those allowed."""
-    if allowed <= 0:
-        return number
-    wanted = math.log(prices[number]) + GAIN * (late - allowed) / math.sqrt(allowed)
+    """The number of a price, corrected by the late returns so far against those allowed.
+
+    In roots of the expected count; where not even one is expected yet, one is no sign of much.
+    """
+    wanted = math.log(prices[number]) + GAIN * (late - allowed) / math.sqrt(max(allowed, 1.0))
     return int(np.argmin(np.abs(np.log(prices) - wanted)))
 
 
@@ -87,16 +115,10 @@ def controlled(
     course.number[YOUNG : YOUNG + 1] = len(prices) - 1
     for day in range(YOUNG + 1, days):
         seen = slice(YOUNG, day)
-        numbers = [kept(record.late[:, seen], allowed[seen]) for record in records]
-        weight = _weight(day - YOUNG)
-        worth = [
-            float(record.harvested[number, seen] @ weight)
-            for record, number in zip(records, numbers, strict=True)
-        ]
-        before = int(course.chosen[day - 1])
-        best = int(np.argmax(worth))
-        course.chosen[day] = best if worth[best] > BETTER * worth[before] else before
-        number = numbers[course.chosen[day]]
+        chosen, number = best(
+            [record.within(seen) for record in records], allowed[seen], int(course.chosen[day - 1])
+        )
+        course.chosen[day] = chosen
         if day > judged_from:
             spent, so_far = realised(course, day - 1), float(allowed[judged_from:day].sum())
             number = corrected(number, spent, so_far, prices)

@@ -54,11 +54,11 @@ def judged_on(
     return opens, closes
 
 
-def days_of(fleet: Fleet, found: Plans) -> Iterator[tuple[int, Minutes]]:
-    """The start of each day but the first, and the plans of it."""
-    day = (found.at - fleet.start) // DAY
+def days_of(start: int, found: Plans, first_day: int = 0) -> Iterator[tuple[int, Minutes]]:
+    """The start of each day since an instant that has plans, and which these are."""
+    day = (found.at - start) // DAY
     order = np.argsort(day, kind="stable")
-    edges = np.searchsorted(day[order], np.arange(1, day.max(initial=0) + 2))
-    for number, (first, last) in enumerate(pairwise(edges.tolist()), start=1):
+    edges = np.searchsorted(day[order], np.arange(first_day, day.max(initial=0) + 2))
+    for number, (first, last) in enumerate(pairwise(edges.tolist()), start=first_day):
         if first < last:
-            yield fleet.start + number * DAY, order[first:last]
+            yield start + number * DAY, order[first:last]

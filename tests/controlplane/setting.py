@@ -139,7 +139,7 @@ class Setting:
                 "minServing": "1s",
                 "yieldTimeout": "1m",
             },
-            "forecast": {"method": "persistence", "budget": {"share": "50%"}},
+            "forecast": {"budget": {"share": "100%"}},
             "staleAfter": "4s",
         }
         return _merged(spec, changes)

@@ -5,7 +5,7 @@ step of its own: the cycle is run again for each answer that a write may get, so
 and answers comes out of it, notes and rungs of the ladder included. Equal trees are one.
 """
 
-# ruff: noqa: ARG002, ARG005 - the shapes of the ports
+# ruff: noqa: ARG002 - the shapes of the ports
 
 from __future__ import annotations
 
@@ -147,9 +147,11 @@ class Seat:
         ended = Span(NOW - MINUTE, NOW - MINUTE / 2)
         return History(covers=covers, busy=() if self._since.long else (ended,))
 
-    def forecast(self, history: History, now: datetime, idle_since: datetime) -> Forecast:
+    def forecast(self, rule, history: History, now: datetime, idle_since: datetime) -> Forecast:
         chances = ((self._since.ahead, 0.9999),) if self._since.ahead else ()
-        return Forecast(method="abstract", made_at=now, chances=chances, rests_on="a choice")
+        return Forecast(
+            method="abstract", made_at=now, chances=chances, rests_on="a choice", price=1000.0
+        )
 
     # Cluster
     def names(self) -> list[str]:
@@ -292,7 +294,7 @@ class Cycles:
             cluster=seat,
             journal=seat,
             lease=seat,
-            forecaster=lambda rule: seat,
+            forecaster=seat,
         )
         cycle = Cycle(ports)
         # A status that only tells more was written a moment ago.

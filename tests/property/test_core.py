@@ -20,7 +20,6 @@ from tests.builders import (
     MINUTE,
     NOW,
     a_batch_pod,
-    a_forecast,
     a_pool,
     a_queue,
     a_rule,
@@ -30,6 +29,7 @@ from tests.builders import (
     a_target,
     a_window,
     a_workload,
+    an_outlook,
     with_rule,
 )
 
@@ -119,7 +119,7 @@ def situations(draw):
     situation = a_situation(
         phase, rule=rule, status=status, pool=pool,
         load=Load(level=draw(st.sampled_from(list(Level))), since=draw(ago), why="x"),
-        forecast=draw(st.sampled_from([None, a_forecast(), a_forecast(MINUTE)])),
+        outlook=draw(st.sampled_from([None, an_outlook(), an_outlook(MINUTE)])),
         refusals=draw(st.sampled_from([(), (Refusal(Fault.NOT_ADOPTED, "adopt"),)])),
         rehearsal=draw(st.sampled_from([None, a_situation().rehearsal])),
         forced=draw(st.sampled_from([False, False, True])),

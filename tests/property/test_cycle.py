@@ -121,7 +121,7 @@ class Scene:
     def history(self, _rule: Any, past: timedelta, _step: timedelta) -> History:
         return History(covers=Span(self.at - past, self.at))
 
-    def forecast(self, _history: Any, now: datetime, _since: datetime) -> Any:
+    def forecast(self, _rule: Any, _history: Any, now: datetime, _since: datetime) -> Any:
         return replace(a_forecast(), made_at=now)
 
     def append(self, decision: Decision, outcomes: Sequence[Outcome]) -> None:
@@ -172,7 +172,7 @@ class Scene:
                 cluster=ports,
                 journal=ports,
                 lease=ports,
-                forecaster=lambda _rule: ports,
+                forecaster=ports,
             )
         )
 

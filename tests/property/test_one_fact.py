@@ -38,7 +38,6 @@ from tests.builders import (
     NOW,
     UNKNOWN,
     a_batch_pod,
-    a_forecast,
     a_lowered_target,
     a_pool,
     a_queue,
@@ -49,6 +48,7 @@ from tests.builders import (
     a_target,
     a_window,
     a_workload,
+    an_outlook,
     away,
     gone,
     with_rule,
@@ -93,14 +93,14 @@ AGAINST = {
     "late the last time": status(unproven=True, failure="late"),
     "enough for a day": status(counters=Counters(windows_today=99, day="2026-03-04")),
     "calendar closed": policy(calendar=Calendar(deny=("Wed",))),
-    "no forecast": look(forecast=None),
-    "a forecast that is not ready": look(forecast=a_forecast(ready=False)),
+    "no forecast": look(outlook=None),
+    "a forecast that is not ready": look(outlook=an_outlook(ready=False)),
     "demand to come before a window is worth it": policy(min=9 * HOUR),
-    "demand to come soon": look(forecast=a_forecast(20 * MINUTE)),
+    "demand to come soon": look(outlook=an_outlook(20 * MINUTE)),
     "no work": pool(queues=(a_queue(), a_queue("resumable"))),
     "no work that fits": lambda s: pool(
         queues=(a_queue(workloads=(a_workload(max_runtime=None),)), a_queue("resumable"))
-    )(look(forecast=a_forecast(34 * MINUTE))(s)),
+    )(look(outlook=an_outlook(34 * MINUTE))(s)),
     "work that Kueue keeps out": queue(workloads=(a_workload(kept_out_until=NOW + HOUR),)),
     "something owed": status(owed=OWED),
     "others on the cards": OTHER,
@@ -151,10 +151,8 @@ ENDS = {
     "a queue is deleted": queue(terminating=True),
     "the calendar closed": policy(calendar=Calendar(deny=("Wed",))),
     "the maximum is near": policy(max=HOUR),
-    "demand to come now": look(forecast=a_forecast(MINUTE)),
-    "the last plan is reached": lambda s: in_window(reclaim_at=NOW - MINUTE)(
-        look(forecast=None)(s)
-    ),
+    "demand to come now": look(outlook=an_outlook(MINUTE)),
+    "the last plan is reached": lambda s: in_window(reclaim_at=NOW - MINUTE)(look(outlook=None)(s)),
     "raised before that was noted": lambda s: target(replicas=1, replicas_writer="keda")(
         in_window(targets=(replace(s.window.targets[0], lowered=False),))(s)
     ),

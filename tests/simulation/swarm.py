@@ -95,7 +95,7 @@ def controller(world: World, lease: SimLease) -> Controller:
             cluster=cluster,
             journal=world.chronicle,
             lease=Renewed(world, lease, answered),
-            forecaster=lambda rule: Guess(world, rule),
+            forecaster=Guess(world),
         )
     )
 

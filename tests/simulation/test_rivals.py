@@ -121,9 +121,9 @@ def test_who_raises_serving_each_time_is_contested_after_three_windows(
 
 def test_an_autoscaler_is_quiet_at_our_zero_and_right_after_the_return():
     world, _ = a_night()
-    rival = Autoscaler(world, NAME, Random(1), REF, (1, SIZE))
+    rival = Autoscaler(world, NAME, Random(3), REF, (1, SIZE))
 
-    world.run(START + LENGTH * 2 + minutes(30))
+    world.run(START + LENGTH * 3)
 
     changes = [change.reason for change in world.chronicle.changes]
     assert "ServingRaised" not in changes

@@ -16,12 +16,13 @@ from idlewin.backtest.figures import HEADLINE, Budget, Outcome, best_mix, most_b
 from idlewin.backtest.peers import PEERS
 from idlewin.backtest.run import followed, peer, tried
 from idlewin.cli.app import main
+from idlewin.core.rule import METHODS
 from idlewin.core.stopping import Handover
-from idlewin.forecasters import BACKTESTED, there
+from idlewin.forecasters import there
 from idlewin.forecasters.plans import plans
 from idlewin.pricing.control import PRICES
 
-HERE = [name for name in BACKTESTED if there(name)]
+HERE = [name for name in METHODS if there(name)]
 SINGLE = [name for name in HERE if name != "auto"]
 SAMPLE = traces.sample()
 #: Where the trace is cut, in the middle of a window or a gap of some card.

@@ -175,7 +175,7 @@ def test_defaults_are_the_documented_ones():
     assert rule.mode is Mode.OBSERVE
     assert rule.window.idle_for == timedelta(minutes=10)
     assert write_rule(rule)["forecast"] == {
-        "method": "seasonal",
+        "method": "auto",
         "budget": {"perWeek": 1.0},
         "dayTypes": {},
     }

@@ -195,7 +195,7 @@ def test_a_clock_that_is_set_back_leaves_nothing_remembered_that_is_still_to_com
     cycle()
 
     memory = controller._observer.memory(cluster.stored.name)
-    assert memory.forecast.made_at == memory.looked_at == cluster.clock.now()
+    assert memory.outlook.forecast.made_at == memory.looked_at == cluster.clock.now()
 
 
 def test_who_comes_late_to_an_end_gives_back_at_once(cluster, cycle):

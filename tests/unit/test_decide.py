@@ -25,7 +25,6 @@ from tests.builders import (
     NOW,
     UNKNOWN,
     a_batch_pod,
-    a_forecast,
     a_lowered_target,
     a_pool,
     a_queue,
@@ -36,6 +35,7 @@ from tests.builders import (
     a_target,
     a_window,
     a_workload,
+    an_outlook,
     away,
     gone,
     window,
@@ -99,9 +99,9 @@ STAYS = [
         a_situation(status=a_status(counters=Counters(windows_today=8, day="2026-03-04"))),
         Reason.HANDOVERS_SPENT,
     ),
-    ("a forecaster without history", a_situation(forecast=a_forecast(ready=False)),
+    ("a forecaster without history", a_situation(outlook=an_outlook(ready=False)),
      Reason.FORECAST_NOT_READY),
-    ("a short forecast", a_situation(forecast=a_forecast(20 * MINUTE)), Reason.WINDOW_TOO_SHORT),
+    ("a short forecast", a_situation(outlook=an_outlook(20 * MINUTE)), Reason.WINDOW_TOO_SHORT),
     (
         "no work",
         a_situation(pool=a_pool(queues=(a_queue(), a_queue("resumable")))),
@@ -125,8 +125,8 @@ STAYS = [
     (
         "work that is too long for what is left",
         a_situation(
-            forecast=a_forecast(31 * MINUTE),
-            pool=a_pool(queues=(a_queue(workloads=(a_workload(max_runtime=29 * MINUTE),)),)),
+            outlook=an_outlook(36 * MINUTE),
+            pool=a_pool(queues=(a_queue(workloads=(a_workload(max_runtime=30 * MINUTE),)),)),
         ),
         Reason.NOTHING_FITS,
     ),
@@ -243,7 +243,7 @@ GIVE_BACKS = [
     (Reason.DEMAND_RETURNED, lambda p: away(p, load=BUSY)),
     (Reason.LOAD_UNKNOWN, lambda p: away(p, load=replace(UNKNOWN, since=NOW - 5 * MINUTE))),
     (Reason.WINDOW_MAX, lambda p: away(p, rule=window(max=62 * MINUTE))),
-    (Reason.RECLAIM_REACHED, lambda p: away(p, forecast=a_forecast(3 * MINUTE))),
+    (Reason.RECLAIM_REACHED, lambda p: away(p, outlook=an_outlook(3 * MINUTE))),
 ]  # fmt: skip
 MOVES += [(p, R, reason, make(p)) for reason, make in GIVE_BACKS for p in (Y, H)]
 

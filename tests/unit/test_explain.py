@@ -19,11 +19,11 @@ from tests.builders import (
     HOUR,
     MINUTE,
     NOW,
-    a_forecast,
     a_pool,
     a_queue,
     a_situation,
     a_workload,
+    an_outlook,
 )
 
 
@@ -101,9 +101,9 @@ def test_a_picture_of_the_forecast_is_drawn_and_leaves_the_answer_as_it_is(
 
 
 def test_of_a_window_it_shows_when_giving_back_begins_and_serving_is_wanted(lent):
-    shown = verb._outlook(lent)
+    shown = verb._drawn(lent)
 
-    assert (shown.lent, shown.forecast) == (True, lent.forecast)
+    assert (shown.lent, shown.forecast) == (True, lent.outlook.forecast)
     assert shown.wanted_at == timing.wanted_back(lent, lent.window.opened_at)
     assert shown.reclaim_at == opening.due(lent)
 
@@ -111,9 +111,9 @@ def test_of_a_window_it_shows_when_giving_back_begins_and_serving_is_wanted(lent
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"load": BUSY, "forecast": None}, "there is no forecast: waiting is 3, busy above 0"),
+        ({"load": BUSY, "outlook": None}, "there is no forecast: waiting is 3, busy above 0"),
         (
-            {"forecast": a_forecast(ready=False, rests_on="needs 7 d, has 2 d")},
+            {"outlook": an_outlook(ready=False, rests_on="needs 7 d, has 2 d")},
             "b580 has no forecast: needs 7 d, has 2 d",
         ),
     ],

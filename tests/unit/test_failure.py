@@ -199,7 +199,7 @@ def test_cards_in_which_nothing_can_be_started_any_more_are_given_back(phase):
     status = replace(a_status(phase, window=soon), since=NOW - MINUTE)
     pool = gone(queues=(a_queue(workloads=(a_workload(),)), a_queue("resumable")))
 
-    decision = decide(a_situation(phase, status=status, pool=pool, forecast=None))
+    decision = decide(a_situation(phase, status=status, pool=pool, outlook=None))
 
     assert decision.reason is Reason.RECLAIM_REACHED
 
@@ -210,7 +210,7 @@ def test_work_that_runs_keeps_a_window_in_which_nothing_more_can_be_started():
     pool = gone(queues=(a_queue(workloads=(running,)), a_queue("resumable")))
     status = a_status(Phase.HARVESTING, window=soon)
 
-    decision = decide(a_situation(Phase.HARVESTING, status=status, pool=pool, forecast=None))
+    decision = decide(a_situation(Phase.HARVESTING, status=status, pool=pool, outlook=None))
 
     assert decision.after is Phase.HARVESTING
 

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from idlewin.core.load import History
+from idlewin.core.rule import METHODS
 from idlewin.core.window import Span
-from idlewin.forecasters import BACKTESTED, method, there
+from idlewin.forecasters import method, there
 from idlewin.forecasters.ahead import Asked
 from idlewin.forecasters.fleet import DAY, Card, fleet, place
 from idlewin.forecasters.hazard import Hazards
@@ -155,7 +156,7 @@ def test_a_night_that_was_lent_counts_half():
 
 
 @pytest.mark.parametrize("busy", [(), (Span(MONDAY, END),)], ids=["never", "always"])
-@pytest.mark.parametrize("name", [name for name in BACKTESTED[:-1] if there(name)])
+@pytest.mark.parametrize("name", [name for name in METHODS[:-1] if there(name)])
 def test_demand_that_is_never_or_always_there_is_no_error(name, busy):
     found = rate([a_card(busy=busy)], END, 0, of=method(name))
 

@@ -17,7 +17,7 @@ from idlewin.core.window import Span
 from idlewin.picture import PictureError, front
 from idlewin.picture.curves import draw as draw_curves
 from idlewin.picture.days import Days, _local_days, draw, figures
-from idlewin.picture.forecast import Outlook, _marks, draw as draw_forecast
+from idlewin.picture.forecast import Drawn, _marks, draw as draw_forecast
 from idlewin.traces import about, busy_spans, load, sample
 
 
@@ -93,11 +93,11 @@ def test_a_picture_that_cannot_be_written_says_where(tmp_path: Path) -> None:
         draw(the_days(), tmp_path / "no-such-folder" / "days.png")
 
 
-def an_outlook(**changes: Any) -> Outlook:
+def an_outlook(**changes: Any) -> Drawn:
     start = datetime(2026, 3, 28, 22, 40, tzinfo=UTC)
     steps = tuple((timedelta(minutes=5 * n), 0.99**n) for n in range(1, 289))
     made = Forecast(method="hazard", made_at=start, chances=steps, rests_on="9 d of history")
-    outlook = Outlook(
+    outlook = Drawn(
         rule="b580",
         forecast=made,
         idle_since=start - timedelta(hours=1),

@@ -34,7 +34,6 @@ from tests.builders import (
     NOW,
     UNKNOWN,
     a_batch_pod,
-    a_forecast,
     a_lowered_target,
     a_pool,
     a_queue,
@@ -45,6 +44,7 @@ from tests.builders import (
     a_target,
     a_window,
     a_workload,
+    an_outlook,
     away,
     gone,
     with_rule,
@@ -256,7 +256,7 @@ def test_device_node_serving_does_not_come_back_beside_batch_however_late():
 
 @pytest.mark.parametrize("left", [20 * MINUTE, 3 * HOUR])
 def test_a_queue_is_open_only_while_its_work_ends_in_time(left):
-    situation = away(H, forecast=a_forecast(left), pool=gone(pods=(a_batch_pod(),)))
+    situation = away(H, outlook=an_outlook(left), pool=gone(pods=(a_batch_pod(),)))
 
     actions = decide(situation).actions
 
@@ -406,10 +406,10 @@ def test_an_opening_by_somebody_else_is_contested_in_a_window_too(phase):
     pool = gone(queues=(opened, a_queue("resumable")), pods=(a_serving_pod(terminating=True),))
     pool = pool if phase is Y else replace(pool, pods=(a_batch_pod(),))
     status = replace(a_status(phase), since=NOW - MINUTE, counters=Counters(corrections=3))
-    soon = a_forecast(20 * MINUTE)
+    soon = an_outlook(20 * MINUTE)
 
-    decision = decide(a_situation(phase, status=status, pool=pool, forecast=soon))
-    after = decide(a_situation(phase, status=decision.status, pool=pool, forecast=soon))
+    decision = decide(a_situation(phase, status=status, pool=pool, outlook=soon))
+    after = decide(a_situation(phase, status=decision.status, pool=pool, outlook=soon))
 
     assert decision.status.contested_by == "argocd"
     assert (after.after, after.reason) == (R, Reason.CONTESTED)
@@ -472,7 +472,7 @@ def test_a_contract_queue_closes_for_the_longest_work_that_may_still_be_let_in()
     pool = gone(queues=(a_queue(), queue), pods=(a_batch_pod(),))
 
     def opened(left):
-        actions = decide(away(H, forecast=a_forecast(left), pool=pool)).actions
+        actions = decide(away(H, outlook=an_outlook(left), pool=pool)).actions
         return {a.queue for a in actions if isinstance(a, SetStopPolicy) and a.policy == "None"}
 
     assert "resumable" not in opened(HOUR)

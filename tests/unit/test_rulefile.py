@@ -258,11 +258,6 @@ def test_two_rules_on_one_thing_are_an_error_on_the_later(tmp_path, old, new, fi
             "window.min 30m is no longer than the",
         ),
         (
-            "  batch:",
-            "  forecast: {dayTypes: {holidays: AT}}\n  batch:",
-            "spec.forecast.dayTypes: is accepted, but not yet in force",
-        ),
-        (
             "CalendarOnly",
             "CalendarOnly\n      leadTime: 20h",
             "leadTime: 20h to come back leave nothing of the longest window (9h), so nothing is",
@@ -285,7 +280,7 @@ def test_what_is_doubtful_is_a_warning(tmp_path, old, new, finding):
             "kind: Deploymnt",
             "Deploymnt (apps/v1) cannot be lowered; Deployment",
         ),
-        ("  batch:", "  forecast: {method: seasonl}\n  batch:", "did you mean 'seasonal'?"),
+        ("  batch:", "  forecast: {method: hazrd}\n  batch:", "did you mean 'hazard'?"),
         (
             "CalendarOnly",
             "[{source: traefik-routr}]",
