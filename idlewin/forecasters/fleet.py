@@ -278,8 +278,8 @@ def _since(history: History) -> int:
 def _runs(spans: Sequence[Span], history: History) -> tuple[Minutes, Minutes]:
     """Spans as whole minutes, in order and joined; a minute with any of it counts in full."""
     since, end = _since(history), _minute(history.covers.end)
-    froms = np.array([_minute(span.start) for span in spans], dtype=np.int64)
-    tos = np.array([_minute_up(span.end) for span in spans], dtype=np.int64)
+    froms = (np.array([span.start.timestamp() for span in spans]) // 60).astype(np.int64)
+    tos = -(np.array([-span.end.timestamp() for span in spans]) // 60).astype(np.int64)
     inside = (tos > since) & (froms < end)
     froms, tos = np.maximum(froms[inside], since), np.minimum(tos[inside], end)
     if not len(froms):
@@ -288,10 +288,6 @@ def _runs(spans: Sequence[Span], history: History) -> tuple[Minutes, Minutes]:
     froms, tos = froms[order], np.maximum.accumulate(tos[order])
     first = np.concatenate(([True], froms[1:] > tos[:-1]))
     return froms[first], tos[np.concatenate((first[1:], [True]))]
-
-
-def _minute_up(at: datetime) -> int:
-    return -int(-at.timestamp() // 60)
 
 
 def _repeated(counts: Sequence[int]) -> Minutes:
