@@ -46,26 +46,24 @@ class Drawn:
 def draw(drawn: Drawn, to: Path) -> None:
     """Draw it into a PNG, 1000 pixels wide. Raises PictureError."""
     forecast = drawn.forecast
-    if not forecast.ready or not forecast.chances:
+    if not forecast.ready:
         raise PictureError(f"{drawn.rule} has no forecast: {forecast.rests_on}")
     figure = canvas()(figsize=(10, 4.6), dpi=100, layout="constrained")
     axes = figure.subplots()
     hours = [step / _HOUR for step, _ in forecast.chances]
     chances = [chance for _, chance in forecast.chances]
-    axes.plot(
-        [0, *hours],
-        [1, *chances],
-        color=_CHANCE,
-        linewidth=2,
-        label="chance that no demand comes before",
-    )
+    # Where the calendar alone decides there is no chance to draw, only when the window ends.
+    if hours:
+        told = "chance that no demand comes before"
+        axes.plot([0, *hours], [1, *chances], color=_CHANCE, linewidth=2, label=told)
     for start, end, colour, label in _marks(drawn):
         axes.axvspan(start, end, color=colour, alpha=0.3, linewidth=0, label=label)
-    _dress(axes, drawn, min(hours[-1], _LONGEST))
+    _dress(axes, drawn, min(hours[-1], _LONGEST) if hours else _LONGEST)
     figure.suptitle(_title(drawn), x=0.01, ha="left", fontsize=13, fontweight="bold")
     rests_on = textwrap.fill(f"{forecast.method}: {forecast.rests_on}", _LINE)
     axes.set_title(rests_on, loc="left", fontsize=9.5)
-    figure.legend(loc="outside lower left", ncols=3, frameon=False)
+    if axes.get_legend_handles_labels()[0]:
+        figure.legend(loc="outside lower left", ncols=3, frameon=False)
     save(figure, to)
 
 

@@ -143,14 +143,16 @@ def test_what_would_not_be_lent_has_no_marks(changes: Any, words: list[str]) -> 
     assert [mark[3] for mark in _marks(an_outlook(**changes))] == words
 
 
-def test_no_more_than_a_day_is_drawn_of_what_a_calendar_knows_for_weeks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("chances", [((timedelta(days=15), 1.0),), ()])
+def test_a_day_is_drawn_where_more_is_foretold_or_the_calendar_alone_decides(
+    chances: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drawn = []
     monkeypatch.setattr("idlewin.picture.forecast.save", lambda figure, _: drawn.append(figure))
-    calendar = replace(an_outlook().forecast, chances=((timedelta(days=15), 1.0),))
+    told = replace(an_outlook().forecast, chances=chances)
 
-    draw_forecast(an_outlook(forecast=calendar), tmp_path / "b580.png")
+    draw_forecast(an_outlook(forecast=told, wanted_at=None), tmp_path / "b580.png")
 
     assert drawn[0].axes[0].get_xlim() == (0, 24)
     assert len(drawn[0].axes[0].get_xticks()) <= 9
