@@ -12,6 +12,7 @@ from importlib import import_module
 from idlewin.core.rule import METHODS
 from idlewin.forecasters import hazard
 from idlewin.forecasters.ahead import Method
+from idlewin.forecasters.change import Watched
 
 
 def there(name: str) -> bool:
@@ -29,11 +30,11 @@ def method(name: str) -> Method:
     """The way to learn of a name. Raises ValueError for an unknown one."""
     match name:
         case "elapsed":
-            return hazard.Hazards(hours=False, name="elapsed")
+            return Watched(hazard.Hazards(hours=False, name="elapsed"), hours=False)
         case "hazard":
-            return hazard.Hazards()
+            return Watched(hazard.Hazards())
         case "boosted":
             from idlewin.forecasters.boosted import Boosting  # noqa: PLC0415 - an extra
 
-            return Boosting()
+            return Watched(Boosting())
     raise ValueError(f"forecast.method {name!r} is not known; write one of {', '.join(METHODS)}")

@@ -104,7 +104,10 @@ class Gaps:
 
     def of(self, first: int, end: int) -> Gaps:
         """Those of the cards from one up to another."""
-        part = slice(*np.searchsorted(self.card, (first, end)))
+        return self.where(slice(*np.searchsorted(self.card, (first, end))))
+
+    def where(self, part: Flags | slice) -> Gaps:
+        """Some of them, in the same order."""
         return Gaps(
             card=self.card[part],
             start=self.start[part],

@@ -143,10 +143,15 @@ class Hazards:
         return fit(fleet, until, hours=self.hours)
 
 
-def fit(fleet: Fleet, until: int, *, hours: bool = True) -> Hazard:
-    """What a fleet's past up to an instant says; of a fleet without a past, what the prior says."""
+def fit(fleet: Fleet, until: int, *, hours: bool = True, since: Minutes | None = None) -> Hazard:
+    """What a fleet's past up to an instant says; of a fleet without a past, what the prior says.
+
+    Of its own past a card counts only gaps that end after its instant of ``since``.
+    """
     gaps = fleet.gaps(until)
-    seen = counts(fleet, gaps)
+    seen = own = counts(fleet, gaps)
+    if since is not None:
+        own = counts(fleet, gaps.where(gaps.end > since[gaps.card]))
     cards, lengths = len(fleet.cards), len(ELAPSED) + 1
     idle, returns = (
         np.sum(part, axis=0, dtype=np.float64) for part in (seen.exposed, seen.returned)
@@ -158,17 +163,17 @@ def fit(fleet: Fleet, until: int, *, hours: bool = True) -> Hazard:
     population = np.ones((2, SLOTS))
     if hours:
         population = _factor(returns.sum(axis=2), idle @ elapsed, POPULATION_HOURS, _HOURS)
-    came = seen.returned.sum(axis=(1, 2), dtype=np.float64)
-    expected = elapsed * np.einsum("crsl,rs->cl", seen.exposed, population)
+    came = own.returned.sum(axis=(1, 2), dtype=np.float64)
+    expected = elapsed * np.einsum("crsl,rs->cl", own.exposed, population)
     level = _factor(came.sum(axis=1), expected.sum(axis=1), CARD_LEVEL)
     law = _factor(came, expected * level[:, None], CARD_ELAPSED, _LENGTHS)
-    own = np.ones((cards, SLOTS)), np.ones((cards, 2, SLOTS))
+    by_slot, by_day = np.ones((cards, SLOTS)), np.ones((cards, 2, SLOTS))
     if hours:
-        came = seen.returned.sum(axis=3, dtype=np.float64)
+        came = own.returned.sum(axis=3, dtype=np.float64)
         rate = elapsed * level[:, None] * law
-        expected = population * np.einsum("crsl,cl->crs", seen.exposed, rate)
-        of_slot = _factor(came.sum(axis=1), expected.sum(axis=1), CARD_HOURS, _HOURS)
-        own = of_slot, _factor(came, expected * of_slot[:, None], CARD_DAY_HOURS, _HOURS)
+        expected = population * np.einsum("crsl,cl->crs", own.exposed, rate)
+        by_slot = _factor(came.sum(axis=1), expected.sum(axis=1), CARD_HOURS, _HOURS)
+        by_day = _factor(came, expected * by_slot[:, None], CARD_DAY_HOURS, _HOURS)
     length = np.searchsorted(ELAPSED, (gaps.end - gaps.start - 1) // QUARTER * QUARTER, "right")
     lasted = np.bincount((gaps.card * lengths + length)[gaps.ended], minlength=cards * lengths)
     return Hazard(
@@ -176,8 +181,8 @@ def fit(fleet: Fleet, until: int, *, hours: bool = True) -> Hazard:
         hours=population,
         level=level,
         card_elapsed=law,
-        card_hours=own[0],
-        card_day_hours=own[1],
+        card_hours=by_slot,
+        card_day_hours=by_day,
         lasted=lasted.reshape(cards, lengths),
     )
 

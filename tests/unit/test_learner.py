@@ -60,11 +60,13 @@ def asked(learner, stored=None, history=None, now=NOW):
 
 @pytest.fixture
 def fits(monkeypatch):
-    """The instants up to which something was fitted."""
+    """The instants up to which a method was fitted."""
     seen = []
-    real = hazard.fit
+    real = hazard.Hazards.fit
     monkeypatch.setattr(
-        hazard, "fit", lambda fleet, until, **how: seen.append(until) or real(fleet, until, **how)
+        hazard.Hazards,
+        "fit",
+        lambda self, fleet, until: seen.append(until) or real(self, fleet, until),
     )
     return seen
 
