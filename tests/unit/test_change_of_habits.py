@@ -69,7 +69,7 @@ def lending(method, kind, seed):
         closes=np.zeros(shape, np.bool_),
         handover=handover,
     )
-    for until, which in days_of(found, every):
+    for until, which in days_of(found.start, every):
         if until >= found.start + CHANGED * DAY:
             model = method.fit(found, until)
             best = judged_on(found, every.asked(which), model, np.array([PRICE]), handover)
