@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from idlewin import traces
+from idlewin.cli import cards
 from idlewin.cli.output import folder_writable, writable, write
 from idlewin.cli.recorded import demo_rule, one_rule, recorded
 from idlewin.core.reason import Reason
@@ -28,8 +28,7 @@ from idlewin.core.score import Score
 from idlewin.errors import UsageError
 from idlewin.picture import PictureError
 from idlewin.picture.days import Days, draw
-from idlewin.replay import Case, Result, as_dict, replay as run_case, summed
-from idlewin.wiring import replayed
+from idlewin.replay import Result, as_dict, summed
 
 #: So many reasons for staying are told; the others make up little.
 MOST_REASONS = 5
@@ -83,7 +82,7 @@ def replay(
     writable(json_out)
     cases = recorded(chosen, trace or traces.sample(), card, seed)
     console = Console()
-    results = _run(cases, console)
+    results = cards.run(cases, console)
     console.print(_by_card(results))
     console.print(_side_by_side(results))
     console.print(_kept_back(results))
@@ -92,44 +91,6 @@ def replay(
         write(json_out, json.dumps([as_dict(result) for result in results], indent=1) + "\n")
     if drawn is not None:
         _draw(results, drawn, console)
-
-
-# -- the live view
-
-
-def _run(cases: Sequence[Case], console: Console) -> list[Result]:
-    columns = (
-        TextColumn("{task.description:24}"),
-        BarColumn(bar_width=28),
-        TextColumn("{task.fields[day]:>12}  {task.fields[phase]:11}"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=console) as progress:
-        tasks = [
-            progress.add_task(case.card, total=case.covers.length / HOUR, day="", phase="waits")
-            for case in cases
-        ]
-        return [
-            _told(case, progress, task, console) for case, task in zip(cases, tasks, strict=True)
-        ]
-
-
-def _told(case: Case, progress: Progress, task: TaskID, console: Console) -> Result:
-    result = run_case(case, replayed, _tell(case, progress, task))
-    progress.update(task, completed=case.covers.length / HOUR, phase="done")
-    if not console.is_terminal:
-        hours = result.ours.harvested / HOUR
-        console.print(f"{case.card}: {hours:.1f} h harvested, {result.ours.late_returns} late")
-    return result
-
-
-def _tell(case: Case, progress: Progress, task: TaskID) -> Callable[[datetime, str], None]:
-    def tell(now: datetime, phase: str) -> None:
-        passed = now - case.covers.start
-        day = min(passed.days + 1, case.covers.length.days)
-        progress.update(task, completed=passed / HOUR, day=f"day {day}", phase=phase)
-
-    return tell
 
 
 # -- what came of it
