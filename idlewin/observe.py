@@ -163,7 +163,7 @@ class Observer:
             return Forecast(
                 method="calendar",
                 made_at=now,
-                chances=(),
+                chances=((LONG, 1.0),),
                 rests_on="the calendar only: no target has a demand that is looked at",
             )
         load = memory.load

@@ -153,7 +153,7 @@ def _forecast(ahead: Outlook, window: timedelta) -> str:
     """How likely idle lasts, and what follows at the price of a late return."""
     forecast = ahead.forecast
     text = f"forecast: {forecast.method}, resting on {forecast.rests_on}"
-    if not forecast.chances:
+    if not forecast.price:
         return text
     best = f"until {format_instant(ahead.back)}" if ahead.opens else "not now"
     return (

@@ -56,6 +56,7 @@ def full(kind, name=""):
     plain = {
         str: f"{name} \u00fc: {{}}",
         int: 2**40,
+        float: 1.5,
         bool: True,
         timedelta: timedelta(hours=1, milliseconds=7),
         datetime: datetime(2026, 12, 24, 18, 0, 0, 123456, tzinfo=UTC),
