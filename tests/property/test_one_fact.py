@@ -97,6 +97,10 @@ AGAINST = {
     "a forecast that is not ready": look(outlook=an_outlook(ready=False)),
     "demand to come before a window is worth it": policy(min=9 * HOUR),
     "demand to come soon": look(outlook=an_outlook(20 * MINUTE)),
+    # Soon it is safer, so that waiting brings more.
+    "a risk that is dear": look(
+        outlook=an_outlook(chances=((MINUTE, 0.9), (8 * HOUR, 0.9)), price=5000.0)
+    ),
     "no work": pool(queues=(a_queue(), a_queue("resumable"))),
     "no work that fits": lambda s: pool(
         queues=(a_queue(workloads=(a_workload(max_runtime=None),)), a_queue("resumable"))
