@@ -6,6 +6,7 @@ After a change that is meant: ``pytest tests/golden --update-golden``, and look 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -26,9 +27,11 @@ def week(card: str) -> dict[str, object]:
     trace = traces.sample()
     about = traces.about(trace)
     (document,) = read_files([Path(traces.__file__).parent / "demo.yaml"]).documents
+    # Not boosted: what is in its library differs from one processor to another.
+    rule = replace(document.rule, forecast=replace(document.rule.forecast, method="hazard"))
     case = Case(
         card=card,
-        rule=document.rule,
+        rule=rule,
         busy=traces.busy_spans(traces.load(trace)[card], about.origin),
         covers=Span(about.origin, about.origin + about.minutes * MINUTE),
         judged_from=about.origin + timedelta(days=7),
