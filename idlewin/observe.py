@@ -150,8 +150,15 @@ class Observer:
         if memory.outlook is not None and now < memory.outlook.forecast.made_at + again:
             return memory.outlook
         status = rule.status or Status()
+        try:
+            forecast = self._forecast(rule, spec, memory, now)
+        except Exception as error:  # noqa: BLE001 - giving back must not hang on a forecast
+            why = f"a fault of the forecast: {error!r}"
+            forecast = Forecast(
+                method=spec.forecast.method, made_at=now, chances=(), rests_on=why, ready=False
+            )
         memory.outlook = outlook(
-            self._forecast(rule, spec, memory, now),
+            forecast,
             opening=timing.opening_time(status),
             back=timing.before_return(spec, status),
             least=spec.window.min,

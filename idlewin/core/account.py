@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from idlewin.core.situation import Situation
-from idlewin.core.status import Account, Status
+from idlewin.core.status import Status
 
 #: Older late returns are forgotten: a budget that was not used up long ago is not saved up.
 PERIOD = timedelta(weeks=4)
@@ -16,8 +16,8 @@ MOST = 200
 
 
 def recent(late: Sequence[datetime], now: datetime) -> tuple[datetime, ...]:
-    """The late returns of the period, the latest last."""
-    return tuple(at for at in late if now - PERIOD < at)[-MOST:]
+    """The late returns of the period, the latest last; those of a clock gone wrong are dropped."""
+    return tuple(at for at in late if abs(now - at) < PERIOD)[-MOST:]
 
 
 def charged(s: Situation, status: Status) -> Status:
@@ -38,4 +38,4 @@ def settled(s: Situation, status: Status) -> Status:
             price=float(f"{forecast.price:.3g}"),
             method=forecast.method,
         )
-    return status if account == Account() else replace(status, budget=account)
+    return replace(status, budget=account)

@@ -80,11 +80,10 @@ def verdicts(
 
 def _through(stays: Sequence[Any], steps: int) -> Sequence[Any]:
     """The chance that so many steps from each one stay idle; past the last all are like it."""
-    if steps == 1:
-        return stays
-    last = len(stays) - 1
-    rest = _through(stays, steps - 1)
-    return [rest[k] * stays[min(k + steps - 1, last)] for k in range(last + 1)]
+    last, found = len(stays) - 1, stays
+    for more in range(1, steps):
+        found = [found[k] * stays[min(k + more, last)] for k in range(last + 1)]
+    return found
 
 
 def closing(found: Verdicts, step: timedelta) -> timedelta | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import date, datetime, timedelta
 from functools import partial
+from itertools import count
 from threading import Lock
 
 import numpy as np
@@ -28,7 +29,17 @@ from idlewin.forecasters import there
 from idlewin.forecasters.ahead import STEP, STEPS, Asked
 from idlewin.forecasters.fleet import Card, Fleet, Place, fleet, place
 from idlewin.pricing.control import PRICES, YOUNG, best, corrected
-from idlewin.pricing.learnt import MINUTE, Known, Learnt, Relendings, fitted, minute, priced, wanted
+from idlewin.pricing.learnt import (
+    MINUTE,
+    Known,
+    Learnt,
+    Relendings,
+    fitted,
+    minute,
+    priced,
+    together,
+    wanted,
+)
 from idlewin.pricing.relent import returns
 
 #: Pools that came since are learnt from after this; all are learnt anew after a day.
@@ -71,8 +82,10 @@ class Learner:
         self._relent: Relendings = {}
         self._learnt: Learnt | None = None
         self._learning = False
+        self._tried: datetime | None = None
+        self._numbers = count()
         self._latest: tuple[datetime, Learnt, Fleet] | None = None
-        self._chosen: dict[Budget, int] = {}
+        self._chosen: dict[Budget, str] = {}
         self._trouble = ""
 
     def forecast(
@@ -88,9 +101,10 @@ class Learner:
         with self._lock:
             self._see(rule, spec, history, now)
             due = self._due(rule.name, wanted(spec.forecast.method), now)
-            self._learning = self._learning or due
+            if due:
+                self._learning, self._tried = True, now
         if due:
-            self._run(partial(self._learn, now))
+            self._begin(now)
         learnt = self._learnt
         if learnt is None or rule.name not in learnt.index:
             return _without(spec, now, self._trouble or "the pools' past is being learnt from")
@@ -104,7 +118,7 @@ class Learner:
         before, status = self._known.get(rule.name), rule.status or Status()
         self._known[rule.name] = Known(
             card=Card(name=rule.name, history=history, place=self._place(spec, now)),
-            number=before.number if before else len(self._known),
+            number=before.number if before else next(self._numbers),
             at=now,
             method=spec.forecast.method,
             opening=opening_time(status),
@@ -121,15 +135,25 @@ class Learner:
         return found
 
     def _due(self, name: str, methods: Sequence[str], now: datetime) -> bool:
-        learnt = self._learnt
-        if self._learning or learnt is None:
-            return not self._learning
+        learnt, tried = self._learnt, self._tried
+        if self._learning or (tried and timedelta() <= now - tried < REPLAN):
+            return False
+        if learnt is None or (self._prices and learnt.past is None):
+            return True
         joins = name not in learnt.index or not learnt.models.keys() >= set(methods)
         return not timedelta() <= now - learnt.at < (JOIN if joins else ANEW)
+
+    def _begin(self, now: datetime) -> None:
+        try:
+            self._run(partial(self._learn, now))
+        except RuntimeError as error:  # no thread is to be had
+            self._trouble = f"the pools' past could not be learnt from: {error}"
+            self._learning = False
 
     def _learn(self, now: datetime) -> None:
         try:
             with self._lock:
+                self._forget(now)
                 # In the order of their names, whoever asked first.
                 known = {n: k for n, k in sorted(self._known.items()) if now - k.at < FORGET}
             learnt = fitted(known, now)
@@ -144,6 +168,13 @@ class Learner:
         finally:
             self._learning = False
 
+    def _forget(self, now: datetime) -> None:
+        """Those that are gone, and not learnt from any more."""
+        learnt = self._learnt.index if self._learnt else self._known
+        for name in self._known.keys() - learnt:
+            if now - self._known[name].at >= FORGET:
+                del self._known[name]
+
     # -- telling
 
     def _told(
@@ -153,7 +184,8 @@ class Learner:
         allowed = _allowed(spec.forecast.budget, self._known[rule.name].card, rule, now)
         name, price = self._priced(spec, learnt, account, (allowed, now))
         if not name:
-            return _without(spec, now, "the price of a late return is being learnt")
+            why = self._trouble or "the price of a late return is being learnt"
+            return _without(spec, now, why)
         seen, number = self._seen(learnt, now), learnt.index[rule.name]
         elapsed = max(0, minute(now) - minute(idle_since))
         asked = Asked(*(np.array([n]) for n in (number, minute(now), elapsed)))
@@ -176,12 +208,14 @@ class Learner:
         names = [name for name in wanted(spec.forecast.method) if name in learnt.models]
         if learnt.past is None or not names:
             known = account.method in names and account.price > 0
-            return (account.method, account.price) if known else ("", 0.0)
+            price = min(max(account.price, float(PRICES[0])), float(PRICES[-1]))
+            return (account.method, price) if known else ("", 0.0)
         records = [learnt.records[name].of(share=budget.share is not None) for name in names]
-        before = self._chosen.get(budget, 0) if auto else 0
-        chosen, number = best(records, learnt.past.allowed(budget), before)
+        before = self._chosen.get(budget) if auto else None
+        first = names.index(before) if before in names else 0
+        chosen, number = best(records, learnt.past.allowed(budget), first)
         if auto:
-            self._chosen[budget] = chosen
+            self._chosen[budget] = names[chosen]
         allowed, now = asked
         number = corrected(number, len(recent(account.late_at, now)), allowed, PRICES)
         return names[chosen], float(PRICES[number])
@@ -191,8 +225,8 @@ class Learner:
         with self._lock:
             kept = self._latest
             if kept is None or kept[1] is not learnt or not timedelta() <= now - kept[0] < REPLAN:
-                cards = [self._known[name].card for name in learnt.index]
-                kept = self._latest = now, learnt, fleet(cards)
+                seen = together([self._known[name] for name in learnt.index], now)
+                kept = self._latest = now, learnt, seen
             return kept[2]
 
 
@@ -215,8 +249,11 @@ def _without(spec: Rule, now: datetime, why: str, *, ready: bool = False) -> For
 
 
 def _allowed(budget: Budget, card: Card, rule: RuleObject, now: datetime) -> float:
-    """How many late returns a budget allows in the account's period, or since the rule is there."""
-    age = min(PERIOD, max(now - (rule.created_at or now - PERIOD), timedelta()))
+    """How many late returns a budget allows in the account's period, or since the rule is there.
+
+    In whole days: it stands in the status, which is not to be written for it all the time.
+    """
+    age = min(PERIOD, max(now - (rule.created_at or now - PERIOD), timedelta())) // DAY * DAY
     if budget.per_week is not None:
         return budget.per_week * (age / WEEK)
     gaps, days = fleet([card]).gaps(), max(1, age // DAY)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from idlewin.core.rule import AUTO, METHODS
 from idlewin.core.stopping import Handover
+from idlewin.core.window import Span
 from idlewin.forecasters import method, there
 from idlewin.forecasters.ahead import STEP, Model
 from idlewin.forecasters.fleet import Card, Fleet, fleet
@@ -20,6 +21,8 @@ from idlewin.pricing.relent import Past, Relending, past
 #: A price is learnt from so many pools at most: more tell it no better.
 PRICED = 128
 MINUTE = timedelta(minutes=1)
+#: An idle pool is asked for more often.
+UNASKED = timedelta(minutes=15)
 Relendings = Mapping[tuple[str, Handover], Relending]
 
 
@@ -55,9 +58,23 @@ class Learnt:
         return (minute(self.at) - self.fleet.start) * MINUTE
 
 
+def together(known: Iterable[Known], now: datetime) -> Fleet:
+    """Pools as a fleet. A busy one is not asked for: since it last was, it counts as busy."""
+    return fleet([_up_to(one.card, now) for one in known])
+
+
+def _up_to(card: Card, now: datetime) -> Card:
+    known = card.history
+    if now - known.covers.end < UNASKED:
+        return card
+    since = Span(known.covers.end, now)
+    covers, unknown = Span(known.covers.start, now), (*known.unknown, since)
+    return replace(card, history=replace(known, covers=covers, unknown=unknown))
+
+
 def fitted(known: Mapping[str, Known], now: datetime) -> Learnt:
     """Each method that a rule asks for, fitted to what is known."""
-    seen = fleet([one.card for one in known.values()])
+    seen = together(known.values(), now)
     names = dict.fromkeys(name for one in known.values() for name in wanted(one.method))
     return Learnt(
         at=now,
@@ -73,7 +90,7 @@ def priced(
     """The same with what each price would have brought; ``before`` is what was judged already."""
     step = -(-len(known) // PRICED)
     some = known[::step]
-    seen = learnt.fleet if step == 1 else fleet([one.card for one in some])
+    seen = learnt.fleet if step == 1 else together(some, learnt.at)
     ids = np.array([one.number for one in some])
     found, handover = past(seen, ids, minute(learnt.at)), _handover(known)
     relent = {(name, handover): before.get((name, handover), Relending()) for name in learnt.models}

@@ -173,6 +173,23 @@ def test_a_give_back_that_cannot_be_written_is_tried_again_without_haste(cluster
     assert cluster.stored.status.phase == Phase.RECLAIMING
 
 
+def test_serving_comes_back_where_the_forecast_fails(cluster, cycle):
+    while cycle().after is not Phase.HARVESTING:
+        pass
+    # Its demand is looked at from now on, and neither the metrics nor the forecaster can do it.
+    serving = tuple(replace(a_rule().serving[0], name=name) for name in NAMES)
+    rule = replace(cluster.stored.rule, serving=serving)
+    cluster.clock.at += 6 * MINUTE
+    cluster.stored = replace(cluster.stored, rule=rule)
+
+    stays = cycle()
+    assert stays.after is Phase.HARVESTING
+    cluster.stored = replace(cluster.stored, wake_until=NOW + 60 * MINUTE)
+    back = cycle()
+
+    assert (back.after, back.reason) == (Phase.RECLAIMING, Reason.WAKE_CLAIMED)
+
+
 def test_a_dry_run_without_an_answer_is_asked_again_soon(cluster, cycle):
     # The API server was away at the very edge.
     cluster.unanswered = 1

@@ -57,6 +57,12 @@ def test_a_long_warming_gives_back_earlier():
     assert closing(found, timedelta(minutes=5)) == timedelta(minutes=40)
 
 
+def test_a_handover_of_a_day_is_weighed_too():
+    found = verdicts([1.0] * 1440, 1000.0, step=1.0, handover=Handover(opening=1, warming=1440))
+
+    assert len(found.opens) == 1440
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     stays=st.lists(st.sampled_from([1.0, 0.99, 0.9, 0.5]), min_size=5, max_size=7),
