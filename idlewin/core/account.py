@@ -34,8 +34,13 @@ def settled(s: Situation, status: Status) -> Status:
         forecast = s.outlook.forecast
         account = replace(
             account,
-            allowed=round(forecast.allowed, 1),
+            allowed=_told(forecast.allowed),
             price=float(f"{forecast.price:.3g}"),
             method=forecast.method,
         )
     return replace(status, budget=account)
+
+
+def _told(allowed: float) -> float:
+    """In two digits at most: it grows with each minute, and a status is not written for that."""
+    return round(allowed, 1) if allowed < 10 else float(f"{allowed:.2g}")

@@ -21,8 +21,10 @@ from idlewin.core.sealing import entries, may_open
 from idlewin.core.situation import Situation
 from idlewin.core.status import Status
 
-#: A moved plan is written only if it moved by so much.
+#: A moved plan is written only if it moved by so much, or by a tenth of the time left: one that is
+#: as far ahead as a forecast sees moves with the clock.
 UNTIL_STEP = timedelta(minutes=5)
+UNTIL_PART = 10
 #: With nothing to wait for, a pool is looked at again after this.
 FAR = timedelta(hours=1)
 #: While giving back, look again at least so often: the ladder has rungs that are due by time.
@@ -60,7 +62,7 @@ def _stay(s: Situation, phase: Phase, checks: Checks, stored: Status | None) -> 
     if phase is Phase.RESTORING:
         status = failure.marked(s, status)
     if phase is Phase.HARVESTING and (due := opening.due(s)):
-        status = _moved_until(status, due)
+        status = _moved_until(status, due, s.now)
     turns = [c.turns_at for c in checks if c.turns_at and c.turns_at > s.now]
     revisit = min([s.now + FAR, *turns, *_rungs(s, phase)])
     return _decision(s, Row(phase, phase, reason), (stored, status), checks, revisit)
@@ -86,8 +88,10 @@ def _kept_shut(s: Situation, phase: Phase) -> list[Queue]:
     return []
 
 
-def _moved_until(status: Status, due: datetime) -> Status:
-    if status.until and abs(due - status.until) < UNTIL_STEP:
+def _moved_until(status: Status, due: datetime, now: datetime) -> Status:
+    until = status.until
+    # Of the nearer one: a plan that comes near is not left standing far away.
+    if until and abs(due - until) < max(UNTIL_STEP, (min(due, until) - now) / UNTIL_PART):
         return status
     window = replace(status.window, reclaim_at=due) if status.window else None
     return replace(status, until=due, window=window)

@@ -80,7 +80,7 @@ class Window:
     on_return: OnReturn = OnReturn.WAIT
     drain_timeout: Duration = timedelta(minutes=5)
     reclaim_at: datetime | None = None
-    """When giving back is due, as last written; moves by less than 5 min are not written."""
+    """When giving back is due, as last written; small moves are not written."""
     give_back: str = ""
     """The reason why it was given back."""
     give_back_epoch: int = 0

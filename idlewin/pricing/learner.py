@@ -249,11 +249,8 @@ def _without(spec: Rule, now: datetime, why: str, *, ready: bool = False) -> For
 
 
 def _allowed(budget: Budget, card: Card, rule: RuleObject, now: datetime) -> float:
-    """How many late returns a budget allows in the account's period, or since the rule is there.
-
-    In whole days: it stands in the status, which is not to be written for it all the time.
-    """
-    age = min(PERIOD, max(now - (rule.created_at or now - PERIOD), timedelta())) // DAY * DAY
+    """How many late returns a budget allows in the account's period, or since the rule is there."""
+    age = min(PERIOD, max(now - (rule.created_at or now - PERIOD), timedelta()))
     if budget.per_week is not None:
         return budget.per_week * (age / WEEK)
     gaps, days = fleet([card]).gaps(), max(1, age // DAY)

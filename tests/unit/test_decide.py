@@ -11,6 +11,7 @@ from idlewin.core.decision import (
     Remember,
     ScaleToZero,
 )
+from idlewin.core.forecast import Outlook
 from idlewin.core.lint import Fault, Refusal
 from idlewin.core.load import Level, Load
 from idlewin.core.phase import TRANSITIONS, Phase
@@ -21,10 +22,12 @@ from idlewin.core.situation import Rehearsal
 from idlewin.core.status import Counters
 from tests.builders import (
     BUSY,
+    HOUR,
     MINUTE,
     NOW,
     UNKNOWN,
     a_batch_pod,
+    a_forecast,
     a_lowered_target,
     a_pool,
     a_queue,
@@ -265,3 +268,35 @@ def test_every_row_of_the_table_has_a_case():
     tried = {(before, after, reason) for before, after, reason, _ in MOVES}
 
     assert tried == {(row.source, row.target, row.reason) for row in TRANSITIONS}
+
+
+def test_a_plan_as_far_ahead_as_a_forecast_sees_is_not_written_at_each_look():
+    s, writes = a_situation(Phase.HARVESTING), 0
+    s = with_rule(s, rule=window(max=72 * HOUR))
+    for look in range(0, 12 * 60, 5):
+        now = NOW + look * MINUTE
+        forecast = a_forecast(made_at=now)
+        s = replace(
+            s,
+            now=now,
+            batch_seen_at=now,
+            outlook=Outlook(forecast=forecast, opens=True, back=now + 24 * HOUR),
+        )
+        decision = decide(s)
+        assert decision.after is Phase.HARVESTING
+        writes += decision.status.until != s.status.until
+        s = replace(s, object=replace(s.object, status=decision.status))
+
+    assert 1 < writes <= 6
+
+
+def test_a_plan_that_comes_near_is_written_at_once():
+    s = away(Phase.HARVESTING)
+    far, near = NOW + 20 * HOUR, NOW + 30 * MINUTE
+    s = replace(s, object=replace(s.object, status=replace(s.status, until=far)))
+    ahead = Outlook(forecast=a_forecast(), opens=True, back=near + 20 * MINUTE)
+
+    written = decide(replace(s, outlook=ahead)).status
+
+    assert written.until < NOW + HOUR
+    assert written.window.reclaim_at == written.until

@@ -13,8 +13,8 @@ from idlewin.core.window import Span
 from idlewin.pricing import learner as module
 from idlewin.pricing.control import PRICES
 from idlewin.pricing.learner import ANEW, FORGET, JOIN, REPLAN, Learner
-from tests.builders import a_situation
-from tests.unit.test_learner import DAY, HOUR, NOW, a_stored, asked, office
+from tests.builders import a_situation, an_outlook
+from tests.unit.test_learner import DAY, HOUR, NOW, a_stored, asked
 
 
 @pytest.fixture(autouse=True)
@@ -115,15 +115,6 @@ def test_a_pool_without_any_demand_or_without_any_idle_time_is_answered(busy):
         assert asked(Learner(), a_stored(budget=budget, method="auto"), history).ready
 
 
-def test_what_a_budget_allows_changes_once_a_day_so_that_a_quiet_pool_writes_no_status():
-    learner, per_week = Learner(), Budget(per_week=1000)
-    stored = replace(a_stored(budget=per_week), created_at=NOW - 3 * DAY)
-
-    told = {round(asked(learner, stored, office(), NOW + k * HOUR).allowed, 1) for k in range(24)}
-
-    assert len(told) <= 2
-
-
 # -- the account
 
 
@@ -142,3 +133,14 @@ def test_an_account_of_which_nothing_is_left_is_written_as_empty():
     s = replace(a_situation(), now=NOW, outlook=None)
 
     assert settled(s, old).budget == Account()
+
+
+def test_a_budget_that_grows_by_the_minute_is_not_written_by_the_minute():
+    told = set()
+    for minutes in range(0, 24 * 60, 5):
+        allowed = 1000 / 7 * (3 + minutes / 1440)
+        outlook = an_outlook(allowed=allowed)
+        status = settled(replace(a_situation(), outlook=outlook), Status())
+        told.add(status.budget.allowed)
+
+    assert len(told) <= 16
