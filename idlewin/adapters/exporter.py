@@ -50,6 +50,12 @@ METRICS: Mapping[str, tuple[tuple[str, ...], str]] = {
         ("rule",),
         "Card-seconds in which batch pods ran in a window.",
     ),
+    "idlewin_budget_allowed": (("rule",), "Late returns that the budget allows in four weeks."),
+    "idlewin_budget_spent": (("rule",), "Late returns of the last four weeks."),
+    "idlewin_late_return_price_minutes": (
+        ("rule",),
+        "What the next late return costs, in minutes of batch; absent until it is known.",
+    ),
     "idlewin_condition": (
         ("rule", "type"),
         "The rule's conditions: 1 true, 0 false, -1 unknown.",
@@ -193,6 +199,10 @@ def _add_decision(told: dict[str, Samples], rule: str, decision: Decision) -> No
     told["idlewin_returns_total"][rule,] = counters.returns
     told["idlewin_windows_total"][rule,] = counters.windows
     told["idlewin_harvested_card_seconds_total"][rule,] = counters.harvested_card_seconds
+    if status.budget.price:
+        told["idlewin_budget_allowed"][rule,] = status.budget.allowed
+        told["idlewin_budget_spent"][rule,] = status.budget.spent
+        told["idlewin_late_return_price_minutes"][rule,] = status.budget.price
     for condition in status.conditions:
         value = {Truth.TRUE: 1, Truth.FALSE: 0, Truth.UNKNOWN: -1}[condition.status]
         told["idlewin_condition"][rule, condition.type] = value

@@ -23,6 +23,7 @@ from idlewin.cli.connection import (
 )
 from idlewin.codec import decision_json
 from idlewin.core import timing
+from idlewin.core.account import said
 from idlewin.core.calendar import Calendar, zone as calendar_zone
 from idlewin.core.decision import Decision
 from idlewin.core.explain import ends, explain as told
@@ -138,12 +139,8 @@ def _beside(s: Situation) -> Iterator[str]:
         yield _calendar(s.rule.window.calendar, s)
         if s.outlook is not None:
             yield _forecast(s.outlook, s.rule.window.min)
-    account = s.status.budget
-    if account.price:
-        yield (
-            f"budget: {account.spent} late returns of {account.allowed:g} allowed in four weeks, "
-            f"so the next one costs {account.price:g} min of batch"
-        )
+    if text := said(s.status.budget):
+        yield text
     yield from ends(s)
     for refusal in s.refusals:
         yield f"{refusal.fault}: {refusal.text}"

@@ -12,6 +12,7 @@ import typer
 
 from idlewin.cli.connection import Context, Kubeconfig, edits
 from idlewin.codec import write_status
+from idlewin.core.account import said
 from idlewin.core.pool import RuleObject
 from idlewin.core.status import Status, Truth
 from idlewin.core.text import format_duration, format_instant
@@ -107,6 +108,8 @@ def _lines(one: RuleObject, *, whole: bool) -> list[str]:
     ]
     if whole and one.status and one.status.message:
         lines.append(f"{one.name}: {one.status.reason}: {one.status.message}")
+    if whole and one.status and (text := said(one.status.budget)):
+        lines.append(f"{one.name}: {text}")
     if one.wake_until:
         lines.append(f"{one.name}: claimed until {format_instant(one.wake_until)}")
     for condition in one.status.conditions if one.status else ():

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from idlewin.core.situation import Situation
-from idlewin.core.status import Status
+from idlewin.core.status import Account, Status
 
 #: Older late returns are forgotten: a budget that was not used up long ago is not saved up.
 PERIOD = timedelta(weeks=4)
@@ -39,6 +39,16 @@ def settled(s: Situation, status: Status) -> Status:
             method=forecast.method,
         )
     return replace(status, budget=account)
+
+
+def said(account: Account) -> str:
+    """In words; empty where no price is known yet."""
+    if not account.price:
+        return ""
+    return (
+        f"budget: {account.spent} late returns of {account.allowed:g} allowed in four weeks, so "
+        f"the next one costs {account.price:g} min of batch"
+    )
 
 
 def _told(allowed: float) -> float:

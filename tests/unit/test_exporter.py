@@ -11,7 +11,7 @@ from idlewin.core.decision import Decision, HoldRule, Outcome, Remember, Verdict
 from idlewin.core.load import Level, Load
 from idlewin.core.phase import Phase
 from idlewin.core.reason import Reason
-from idlewin.core.status import Condition, Counters, Status, Truth
+from idlewin.core.status import Account, Condition, Counters, Status, Truth
 
 NOW = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 DOCS = Path(__file__).parents[2] / "docs" / "metrics.md"
@@ -86,6 +86,18 @@ def test_counters_of_the_status_are_told_as_they_are(exporter):
     assert told['idlewin_returns_total{rule="b580"}'] == "6.0"
     assert told['idlewin_late_returns_total{rule="b580"}'] == "2.0"
     assert told['idlewin_harvested_card_seconds_total{rule="b580"}'] == "3600.0"
+
+
+def test_the_budget_is_told_once_a_price_is_known(exporter):
+    exporter.append(a_decision(), ())
+    assert not [key for key in scraped(exporter) if key.startswith("idlewin_budget_")]
+
+    exporter.append(a_decision(budget=Account(allowed=4.0, spent=1, price=320.0)), ())
+
+    told = scraped(exporter)
+    assert told['idlewin_budget_allowed{rule="b580"}'] == "4.0"
+    assert told['idlewin_budget_spent{rule="b580"}'] == "1.0"
+    assert told['idlewin_late_return_price_minutes{rule="b580"}'] == "320.0"
 
 
 def test_the_end_of_a_window_is_told_only_while_there_is_one(exporter):
