@@ -90,6 +90,9 @@ class Observer:
         memory = self.memory(rule.name)
         load, ahead = self._load(rule, pool, now), None
         if rule.rule is not None and load.level is not Level.BUSY:
+            if fresh:
+                # A burst since the last forecast shows in the history only.
+                memory.outlook = None
             ahead = self._outlook(rule, rule.rule, memory, now)
         situation = Situation(
             now=now,
