@@ -15,14 +15,16 @@ from idlewin.core.pool import RuleObject
 from idlewin.core.stopping import Handover, closing, verdicts
 
 Chances = tuple[tuple[timedelta, float], ...]
-#: So far ahead is weighed, in steps: so many in the shortest window, none out of these bounds.
+MINUTE = timedelta(minutes=1)
+#: So far ahead is weighed.
 HORIZON = timedelta(hours=24)
+#: In steps: so many in the shortest window, none finer or coarser than these.
+STEPS_IN_MIN = 6
+FINEST, COARSEST = MINUTE, 5 * MINUTE
+#: Users are to be expected where staying idle is less likely than this.
 LIKELY = 0.5
 #: Longer than any window.
 LONG = timedelta(days=15)
-STEPS_IN_MIN = 6
-MINUTE = timedelta(minutes=1)
-FINEST, COARSEST = MINUTE, 5 * MINUTE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,11 +8,11 @@ from typing import Protocol
 
 import numpy as np
 
+from idlewin.core.forecast import HORIZON
 from idlewin.forecasters.fleet import Fleet, Minutes, Reals
 
 #: Minutes of a step, and how many of them are told.
 STEP = 5
-HORIZON = timedelta(hours=24)
 STEPS = HORIZON // timedelta(minutes=STEP)
 #: The middle of each step, in minutes from now.
 AHEAD = np.arange(STEPS) * STEP

@@ -59,8 +59,8 @@ def place(
     """
     changes: list[int] = []
     offsets: list[int] = []
-    at = _minute(over.start) // DAY * DAY
-    end = _minute(over.end) + 2 * DAY
+    at = minute(over.start) // DAY * DAY
+    end = minute(over.end) + 2 * DAY
     while at < end:
         # Two looks a day find a change; its quarter is looked for only on such a day.
         if (
@@ -85,7 +85,8 @@ def _offset(local: Callable[[datetime], datetime], minute: int) -> int:
     return round(offset / timedelta(minutes=1))
 
 
-def _minute(at: datetime) -> int:
+def minute(at: datetime) -> int:
+    """Whole minutes since 1970."""
     return int(at.timestamp() // 60)
 
 
@@ -254,7 +255,7 @@ def fleet(cards: Sequence[Card]) -> Fleet:
     return Fleet(
         cards=tuple(card.name for card in cards),
         since=np.array([_since(card.history) for card in cards]),
-        until=max(_minute(card.history.covers.end) for card in cards),
+        until=max(minute(card.history.covers.end) for card in cards),
         card=_repeated([len(froms) for froms, _ in spans]),
         busy_from=np.concatenate([froms for froms, _ in spans]),
         busy_to=np.concatenate([tos for _, tos in spans]),
@@ -275,12 +276,12 @@ def _since(history: History) -> int:
     for gap in history.unknown[:1]:
         if gap.start <= since:
             since = min(gap.end, history.covers.end)
-    return _minute(since)
+    return minute(since)
 
 
 def _runs(spans: Sequence[Span], history: History) -> tuple[Minutes, Minutes]:
     """Spans as whole minutes, in order and joined; a minute with any of it counts in full."""
-    since, end = _since(history), _minute(history.covers.end)
+    since, end = _since(history), minute(history.covers.end)
     froms = (np.array([span.start.timestamp() for span in spans]) // 60).astype(np.int64)
     tos = -(np.array([-span.end.timestamp() for span in spans]) // 60).astype(np.int64)
     inside = (tos > since) & (froms < end)

@@ -27,7 +27,7 @@ from idlewin.core.timing import before_return, opening_time
 from idlewin.core.window import Span
 from idlewin.forecasters import there
 from idlewin.forecasters.ahead import STEP, STEPS, Asked
-from idlewin.forecasters.fleet import Card, Fleet, Place, fleet, place
+from idlewin.forecasters.fleet import Card, Fleet, Place, fleet, minute, place
 from idlewin.pricing.control import PRICES, YOUNG, best, corrected
 from idlewin.pricing.learnt import (
     MINUTE,
@@ -35,7 +35,6 @@ from idlewin.pricing.learnt import (
     Learnt,
     Relendings,
     fitted,
-    minute,
     priced,
     together,
     wanted,

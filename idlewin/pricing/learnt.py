@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from idlewin.core.stopping import Handover
 from idlewin.core.window import Span
 from idlewin.forecasters import method, there
 from idlewin.forecasters.ahead import STEP, Model
-from idlewin.forecasters.fleet import Card, Fleet, fleet
+from idlewin.forecasters.fleet import Card, Fleet, fleet, minute
 from idlewin.pricing.control import Record
 from idlewin.pricing.relent import Past, Relending, past
 
@@ -111,8 +111,3 @@ def _handover(known: Sequence[Known]) -> Handover:
     return Handover(
         opening=math.ceil(opening / MINUTE), warming=STEP * math.ceil(back / (STEP * MINUTE))
     )
-
-
-def minute(at: datetime) -> int:
-    """Whole minutes since 1970."""
-    return int(at.astimezone(UTC).timestamp() // 60)
