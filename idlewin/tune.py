@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import itertools
 import re
-import signal
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from multiprocessing import get_context
 from typing import Any
 
 from idlewin.codec import read_rule, write_rule
@@ -27,6 +25,7 @@ from idlewin.forecasters import there
 from idlewin.replay import WEEK, Case, Run, replay
 from idlewin.ruleedit import Change
 from idlewin.wording import nearest
+from idlewin.workers import workers
 
 #: Fields of a rule's spec that a grid may vary.
 BUDGET, METHOD = "forecast.budget", "forecast.method"
@@ -200,28 +199,17 @@ def tried(
 ) -> list[Tried]:
     """What each point brought and cost on all cards, in the order of the points."""
     scores = [NO_SCORE] * len(points)
-    # Not forked: what was imported may have threads.
-    with ProcessPoolExecutor(cores, mp_context=get_context("spawn"), initializer=_begin) as pool:
+    with workers(cores) as pool:
         waiting = {
             pool.submit(_ours, replace(case, rule=point.rule), run): number
             for number, point in enumerate(points)
             for case in cases
         }
-        try:
-            for done, future in enumerate(as_completed(waiting), start=1):
-                number = waiting[future]
-                scores[number] = scores[number] + future.result()
-                tell(done)
-        except BaseException:
-            # Whoever interrupts does not wait for a thousand runs.
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+        for done, future in enumerate(as_completed(waiting), start=1):
+            number = waiting[future]
+            scores[number] = scores[number] + future.result()
+            tell(done)
     return [Tried(point=point, score=score) for point, score in zip(points, scores, strict=True)]
-
-
-def _begin() -> None:
-    """An interrupt ends the run that it meets, without a word: the parent tells it."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _ours(case: Case, run: Run) -> Score:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import Future, as_completed
 from dataclasses import dataclass, field, replace
-from multiprocessing import get_context
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +29,7 @@ from idlewin.forecasters.plans import EVERY, Plans, plans
 from idlewin.pricing.control import PRICES, Course, Record, controlled
 from idlewin.pricing.judge import Judged, days_of, judged_on
 from idlewin.pricing.lend import Tally, Windows, lent, tally
+from idlewin.workers import workers
 
 #: Hears the policy, how many of its days are done, and of how many.
 Tell = Callable[[str, int, int], None]
@@ -115,10 +115,7 @@ def tried(case: Case, names: Sequence[str], tell: Tell, cores: int) -> dict[str,
     days = list(days_of(case.fleet.start, found, 1))
     jobs = [(name, until, which) for name in names for until, which in reversed(days)]
     done: dict[str, list[_Day]] = {name: [] for name in names}
-    # Not forked: what was imported may have threads.
-    with ProcessPoolExecutor(
-        cores, mp_context=get_context("spawn"), initializer=_begin, initargs=(case,)
-    ) as pool:
+    with workers(cores, _begin, case) as pool:
         waiting: dict[Future[_Day], str] = {
             pool.submit(_day, name, until, which, found.asked(which)): name
             for name, until, which in jobs

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import signal
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import Future, as_completed
 from datetime import datetime, timedelta
-from multiprocessing import get_context
 from multiprocessing.queues import SimpleQueue
 from threading import Thread
 from typing import Any
@@ -17,6 +15,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from idlewin.replay import Case, Result, replay
 from idlewin.wiring import replayed
+from idlewin.workers import SPAWN, workers
 
 HOUR = timedelta(hours=1)
 #: The number of a card, its hours so far, its day, its phase; None: no more will come.
@@ -32,26 +31,17 @@ def run(cases: Sequence[Case], console: Console) -> list[Result]:
         TextColumn("{task.fields[day]:>12}  {task.fields[phase]:11}"),
         TimeElapsedColumn(),
     )
-    # Not forked: what was imported may have threads.
-    context = get_context("spawn")
-    news: SimpleQueue[News] = context.SimpleQueue()
-    pool = ProcessPoolExecutor(
-        min(len(cases), os.cpu_count() or 1), context, initializer=_begin, initargs=(news,)
-    )
-    with Progress(*columns, console=console) as progress:
+    news: SimpleQueue[News] = SPAWN.SimpleQueue()
+    cores = min(len(cases), os.cpu_count() or 1)
+    with Progress(*columns, console=console) as progress, workers(cores, _begin, news) as pool:
         for case in cases:
             progress.add_task(case.card, total=case.covers.length / HOUR, day="", phase="waits")
         hearing = Thread(target=_hear, args=(news, progress), daemon=True)
         hearing.start()
-        try:
-            waiting = {pool.submit(_one, number, case): number for number, case in enumerate(cases)}
-            _tell(waiting, cases, console)
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+        waiting = {pool.submit(_one, number, case): number for number, case in enumerate(cases)}
+        _tell(waiting, cases, console)
         news.put(None)
         hearing.join()
-        pool.shutdown()
     return [future.result() for future in waiting]
 
 
@@ -72,8 +62,6 @@ def _hear(news: SimpleQueue[News], progress: Progress) -> None:
 
 
 def _begin(news: SimpleQueue[News]) -> None:
-    """An interrupt ends a run without a word: the parent tells it."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
     _ways[:] = [news]
 
 
