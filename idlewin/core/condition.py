@@ -206,6 +206,7 @@ def _in_window(s: Situation, status: Status, phase: Phase) -> Iterator[Found]:
         str(work)
         for entry, queue in sealing.entries(s)
         for work in sealing.lacking(entry, queue, window)
+        if work.admitted or phase not in GIVING_BACK  # A stopped queue lets it wait.
     ]
     if missing:
         text = f"{', '.join(missing)} did not agree to be evicted, so the return waits for it"

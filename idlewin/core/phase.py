@@ -37,7 +37,7 @@ class Gate(StrEnum):
     SHUT = "anything but None"
     HOLD = "Hold"
     OPEN = "None if it still fits, else Hold"
-    SEALED = "sealed: contract queues drained; Wait queues Hold, Evict queues drained"
+    SEALED = "sealed: Hold; contract queues drained once that has settled, Evict queues at once"
 
 
 @dataclass(frozen=True, slots=True)

@@ -179,11 +179,10 @@ def _open(s: Situation) -> Iterator[Action]:
 
 def _seal(s: Situation, entry: WindowQueue, queue: Queue) -> Iterator[Action]:
     """The ladder: the ClusterQueue, its LocalQueues, single workloads, then pods."""
-    assert s.window is not None  # noqa: S101 - asked while giving back
-    policy = sealing.sealing_policy(entry, queue, s.window)
+    policy = sealing.sealing_policy(s, entry, queue)
     fenced = sealing.fenced(s, queue)
     below = sealing.only_below(s, queue)
-    if queue.stop_policy is not policy and not below and not whose.closed_by_other(s, queue):
+    if _is_due(s, queue, policy):
         yield _stop(s, queue, policy)
     elif not fenced:
         yield _fence(s, queue)
@@ -197,6 +196,12 @@ def _seal(s: Situation, entry: WindowQueue, queue: Queue) -> Iterator[Action]:
     yield from _pod_rung(s, entry, queue)
 
 
+def _is_due(s: Situation, queue: Queue, policy: StopPolicy) -> bool:
+    """Whether the stop policy of a queue is to be written: what a person closed is not."""
+    theirs = sealing.only_below(s, queue) or whose.closed_by_other(s, queue)
+    return queue.stop_policy is not policy and not theirs
+
+
 def _local_rung(s: Situation, queue: Queue, policy: StopPolicy) -> Iterator[Action]:
     for local in queue.local_queues:
         if local.stop_policy not in (policy, StopPolicy.HOLD_AND_DRAIN):
@@ -206,17 +211,26 @@ def _local_rung(s: Situation, queue: Queue, policy: StopPolicy) -> Iterator[Acti
 def _single_rung(
     s: Situation, entry: WindowQueue, queue: Queue, policy: StopPolicy
 ) -> Iterator[Action]:
-    """One by one: those with a contract in a queue that is held, and those that a drain missed."""
+    """One by one: who agreed beside one that did not, and those that a drain missed."""
     assert s.window is not None  # noqa: S101 - asked while giving back
-    since = sealing.stopped_from(s, queue) or (s.since if sealing.refused(s, queue) else s.now)
-    missed = s.now >= since + DRAIN_SEEN_WITHIN
-    if policy is StopPolicy.HOLD and entry.spec.contract is None:
+    beside = sealing.waits(entry, queue, s.window)
+    if not beside and not _had_its_time(s, queue, policy):
         return
     for work in queue.workloads:
         if not work.admitted or not work.active or not sealing.agreed(work, entry, s.window):
             continue
-        if policy is StopPolicy.HOLD or (missed and not work.evicted):
+        if beside or not work.evicted:
             yield SetActive(work.namespace, work.name, work.uid, active=False)
+
+
+def _had_its_time(s: Situation, queue: Queue, policy: StopPolicy) -> bool:
+    """Whether a stop was written long enough ago, or cannot be written for as long."""
+    since = sealing.stopped_from(s, queue)
+    if sealing.refused(s, queue):
+        since = since or s.since
+    elif queue.stop_policy is StopPolicy.HOLD and _is_due(s, queue, policy):
+        return False  # The drain is written now.
+    return since is not None and s.now >= since + DRAIN_SEEN_WITHIN
 
 
 def _pod_rung(s: Situation, entry: WindowQueue, queue: Queue) -> Iterator[Action]:

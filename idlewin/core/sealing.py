@@ -54,11 +54,12 @@ def sealed_since(queue: Queue) -> datetime | None:
     """Since when Kueue shows the stop; None while it does not.
 
     A queue that was open for a moment only may show an older stop: the later of what Kueue shows
-    and of when the stop was written counts.
+    and of when the stop was written counts. Of one that is being deleted Kueue shows only that.
     """
-    if queue.stop_policy is StopPolicy.NONE or queue.stopped_since is None:
+    since = queue.stopped_since or (queue.stop_written_at if queue.terminating else None)
+    if queue.stop_policy is StopPolicy.NONE or since is None:
         return None
-    return max(queue.stopped_since, queue.stop_written_at or queue.stopped_since)
+    return max(since, queue.stop_written_at or since)
 
 
 def shown(s: Situation) -> bool:
@@ -137,6 +138,12 @@ def settled_at(s: Situation, queue: Queue) -> datetime | None:
     return min(since) + SETTLE if since else None
 
 
+def settled(s: Situation, queue: Queue) -> bool:
+    """Whether nothing of a queue is admitted any more but what this look shows."""
+    at = settled_at(s, queue)
+    return at is not None and s.now >= at
+
+
 def agreed(work: Workload, entry: WindowQueue, window: Window) -> bool:
     """Whether a workload may be evicted: by its own contract, or because the rule says so."""
     if window.on_return is OnReturn.EVICT:
@@ -145,10 +152,9 @@ def agreed(work: Workload, entry: WindowQueue, window: Window) -> bool:
 
 
 def lacking(entry: WindowQueue, queue: Queue, window: Window) -> tuple[Workload, ...]:
-    """Work that did not agree to be evicted, in a queue that would be drained."""
+    """Work that did not agree to be evicted, in a queue whose work is to be under contract."""
     if entry.spec.contract is None:
         return ()
-    # What waits may be admitted still, a moment after the stop: it counts as what is admitted.
     return tuple(
         work
         for work in queue.workloads
@@ -157,13 +163,28 @@ def lacking(entry: WindowQueue, queue: Queue, window: Window) -> tuple[Workload,
 
 
 def waits(entry: WindowQueue, queue: Queue, window: Window) -> bool:
-    """Whether a queue is held rather than drained: one workload without its contract is enough."""
-    return must_wait(window.on_return, entry.spec) or bool(lacking(entry, queue, window))
+    """Whether a queue is held and never drained: one workload that did not agree is enough.
+
+    A drain leaves alone what is not admitted.
+    """
+    odd = any(work.admitted for work in lacking(entry, queue, window))
+    return odd or must_wait(window.on_return, entry.spec)
 
 
-def sealing_policy(entry: WindowQueue, queue: Queue, window: Window) -> StopPolicy:
-    """What the stop policy of a queue is while giving back."""
-    return StopPolicy.HOLD if waits(entry, queue, window) else StopPolicy.HOLD_AND_DRAIN
+def sealing_policy(s: Situation, entry: WindowQueue, queue: Queue) -> StopPolicy:
+    """What the stop policy of a queue is to be now, while giving back.
+
+    It is held first. A drain evicts whatever is there when Kueue sees it: what is let in between
+    our look and our write need not have agreed, so nothing may be let in any more by that look.
+    """
+    assert s.window is not None  # noqa: S101 - asked while giving back
+    if s.window.on_return is OnReturn.EVICT:
+        return StopPolicy.HOLD_AND_DRAIN
+    if waits(entry, queue, s.window):
+        return StopPolicy.HOLD
+    there = settled(s, queue) and any(work.admitted for work in queue.workloads)
+    drained = queue.stop_policy is StopPolicy.HOLD_AND_DRAIN
+    return StopPolicy.HOLD_AND_DRAIN if there or drained else StopPolicy.HOLD
 
 
 def overdue_at(s: Situation, window: Window) -> datetime:
@@ -177,8 +198,7 @@ def shut(s: Situation) -> bool:
     """Whether nothing can be let in any more, or that has been tried for long enough."""
     overdue = s.window is not None and s.now >= overdue_at(s, s.window)
     return all(
-        (overdue and (fenced(s, queue) or refused(s, queue)))
-        or ((at := settled_at(s, queue)) is not None and s.now >= at)
+        (overdue and (fenced(s, queue) or refused(s, queue))) or settled(s, queue)
         for _, queue in entries(s)
     )
 

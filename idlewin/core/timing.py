@@ -62,13 +62,14 @@ def opening_time(status: Status) -> timedelta:
 
 
 def drain_time(rule: Rule, cards: int) -> timedelta:
-    """How long the queues that are drained take: their longest grace, and a second a job."""
-    graces = [
-        queue.grace
-        for queue in rule.batch.queues
-        if queue.contract or rule.batch.on_return is OnReturn.EVICT
-    ]
-    return max(graces) + cards * DRAIN_PER_JOB if graces else timedelta()
+    """How long the queues that are drained take: their longest grace, and a second a job.
+
+    Where not all work agreed to it, a queue is held before it is drained, till that has settled.
+    """
+    evict = rule.batch.on_return is OnReturn.EVICT
+    graces = [queue.grace for queue in rule.batch.queues if queue.contract or evict]
+    held = timedelta() if evict else SETTLE
+    return held + max(graces) + cards * DRAIN_PER_JOB if graces else timedelta()
 
 
 def margin(rule: Rule) -> timedelta:

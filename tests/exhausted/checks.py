@@ -94,7 +94,7 @@ class Checks:
         queue = before.queues[index]
         if isinstance(action, EvictPod) and queue.work != RUNNING:
             return ""
-        agreed = self._scene.agreed(index) or queue.past
+        agreed = self._scene.agreed(index, queue) or queue.past
         return "" if agreed else f"P4: {name} is evicted, and never agreed to that"
 
     def _lowered(self, before: Cluster, after: Cluster, index: int, *, stale: bool) -> str:

@@ -368,7 +368,12 @@ def _shown(cluster: Cluster, *, serving: bool) -> Cluster:
             target._replace(wants=0, at_our_zero=False, raised=False) for target in cluster.targets
         ),
         queues=tuple(
-            queue._replace(seen=OPEN, local_seen=OPEN, past=queue.past and queue.work in ADMITTED)
+            queue._replace(
+                seen=OPEN,
+                local_seen=OPEN,
+                late=False,
+                past=queue.past and queue.work in ADMITTED,
+            )
             for queue in cluster.queues
         ),
     )

@@ -80,7 +80,7 @@ class Scene:
     kinds: tuple[str, ...]
     """The kinds of faults."""
     queues: tuple[str, ...]
-    """"contract", "wait" or "odd" (a contract queue whose work has none)."""
+    """"contract", "wait" or "odd" (a contract queue whose work may have none)."""
     claims: tuple[int, ...] = (1,)
     """For each target, whether it claims its cards from the scheduler."""
     evict: bool = False
@@ -145,9 +145,9 @@ class Scene:
         kind = self.queues[index]
         return kind if self.queues.index(kind) == index else f"{kind}-2"
 
-    def agreed(self, index: int) -> bool:
+    def agreed(self, index: int, queue: Queue) -> bool:
         """Whether a queue's work may be evicted."""
-        return self.evict or self.queues[index] == "contract"
+        return self.evict or (self.queues[index] != "wait" and not queue.odd)
 
 
 @dataclass(frozen=True)
@@ -333,7 +333,7 @@ class Room:
             created_at=NOW - HOUR,
             runtime=BOUND,
             left=BOUND,
-            contract=self.scene.queues[index] == "contract",
+            contract=not wait and not queue.odd,
             grace=2 * GRACE,
             max_runtime=BOUND if wait else None,
             claims=self.scene.cards,

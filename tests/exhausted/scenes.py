@@ -17,7 +17,7 @@ _FOUND = (
     _scene("one-claimed", "claimed, contract", 1, 2),
     _scene("one-device-wait", "device node, Wait", 1, 2, claims=(0,), queues=("wait",)),
     _scene("one-claimed-wait", "claimed, Wait", 1, 2, queues=("wait",)),
-    _scene("one-odd", "claimed, contract queue whose work has none", 1, 1, queues=("odd",)),
+    _scene("one-odd", "claimed, contract queue whose work may have none", 1, 1, queues=("odd",)),
     _scene("two-device", "device node, contract", 2, 1, claims=(0,)),
     _scene("two-claimed", "claimed, contract", 2, 1),
     _scene("two-device-wait", "device node, Wait", 2, 1, claims=(0,), queues=("wait",)),

@@ -60,12 +60,16 @@ class Queue(NamedTuple):
     seen: StopPolicy = HOLD
     """What Kueue goes by."""
     settled: int = 2
-    """Of the stop: 0 Kueue has not seen it, 1 it may still admit, 2 it does not any more."""
+    """Of the stop: 0 Kueue has not seen it, 1 it was seen a moment ago, 2 that is past."""
+    late: bool = False
+    """Kueue saw it open a moment ago, and may still admit."""
     local: StopPolicy = OPEN
     local_seen: StopPolicy = OPEN
     local_settled: bool = True
     work: str = WAITING
     active: bool = True
+    odd: bool = False
+    """It has no contract in a queue whose work is to have one."""
     past: bool = False
     """Its bound, drainTimeout and all, is over."""
 

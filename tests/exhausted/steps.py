@@ -92,9 +92,11 @@ class World:
             queue.seen is not queue.policy or (queue.policy is not OPEN and not queue.settled)
         ):
             settled = 0 if queue.policy is OPEN else 1
+            # From one stop to another nothing is let in.
+            late = queue.policy is not OPEN and (queue.seen is OPEN or queue.late)
             yield Step(
                 f"Kueue sees {name} at {queue.policy}",
-                c.with_queue(index, seen=queue.policy, settled=settled),
+                c.with_queue(index, seen=queue.policy, settled=settled, late=late),
             )
         if c.up and queue.local_seen is not queue.local:
             yield Step(
@@ -102,13 +104,13 @@ class World:
                 c.with_queue(index, local_seen=queue.local),
             )
         if queue.settled == 1:
-            yield Step(f"the stop of {name} settles", c.with_queue(index, settled=2))
+            yield Step(f"the stop of {name} settles", c.with_queue(index, settled=2, late=False))
         if not queue.local_settled and (not c.up or queue.local_seen is queue.local):
             yield Step(
                 f"the stop of {name}'s LocalQueue settles", c.with_queue(index, local_settled=True)
             )
 
-    def _work(self, c: Cluster, index: int) -> Iterator[Step]:  # noqa: C901 - a case a state
+    def _work(self, c: Cluster, index: int) -> Iterator[Step]:  # noqa: C901, PLR0912 - a case a state
         queue, name = c.queues[index], f"{self._scene.queue_name(index)}'s job"
         to = {
             work: c.with_queue(index, work=work, past=queue.past and work in ADMITTED)
@@ -142,9 +144,11 @@ class World:
             case "not admitted, its pod ends":
                 yield Step(f"{name}'s pod is gone", to[WAITING], touches=f"b-{index}")
             case "done" if not self._owed(c, index):
-                yield Step(
-                    f"there is new work for {name}", to[WAITING], due=False, touches=f"w-{index}"
-                )
+                kinds = (False, True) if self._scene.queues[index] == "odd" else (False,)
+                for odd in kinds:
+                    words = f"there is new work for {name}{', without a contract' if odd else ''}"
+                    after = to[WAITING].with_queue(index, odd=odd)
+                    yield Step(words, after, due=False, touches=f"w-{index}")
         if (
             queue.work in (BETWEEN, RUNNING)
             and self._scene.queues[index] == "wait"
@@ -159,8 +163,7 @@ class World:
 
     def _admits(self, c: Cluster, queue: Queue) -> bool:
         taken = any(other.work in ADMITTED for other in c.queues)
-        late = queue.settled == 1 and queue.policy is not OPEN
-        is_open = (queue.seen is OPEN or late) and queue.local_seen is OPEN
+        is_open = (queue.seen is OPEN or queue.late) and queue.local_seen is OPEN
         return queue.active and is_open and not taken
 
     def _evictions(self, c: Cluster, index: int) -> Iterator[Step]:
@@ -172,7 +175,7 @@ class World:
                 index, work=WAITING if queue.work == BETWEEN else EVICTED, past=False
             )
             ours = queue.writer == US or queue.local_seen is not OPEN
-            broken = ours and not self._scene.agreed(index) and not queue.past
+            broken = ours and not self._scene.agreed(index, queue) and not queue.past
             yield Step(
                 f"Kueue evicts {name}", after, f"P4: {name} never agreed to that" if broken else ""
             )
@@ -192,6 +195,7 @@ class World:
                     seen=q.policy,
                     local_seen=q.local,
                     settled=q.settled or int(q.policy is not OPEN),
+                    late=q.late or (q.seen is OPEN and q.policy is not OPEN),
                 )
                 for q in c.queues
             )

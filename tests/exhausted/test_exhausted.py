@@ -59,7 +59,7 @@ def test_serving_that_returns_beside_batch_is_found(monkeypatch):
 
 def test_work_that_is_drained_and_never_agreed_is_found(monkeypatch):
     monkeypatch.setattr(
-        sealing, "sealing_policy", lambda entry, queue, window: StopPolicy.HOLD_AND_DRAIN
+        sealing, "sealing_policy", lambda s, entry, queue: StopPolicy.HOLD_AND_DRAIN
     )
 
     broken = explored("one-claimed-wait", faults=0).violations

@@ -482,24 +482,6 @@ def test_an_epoch_is_ahead_of_whatever_has_one(fact):
     assert decide(CLAIM(fact(harvesting()))).status.epoch == 21
 
 
-@each({
-    "it runs": {"admitted": True, "admitted_at": NOW - MINUTE, "contract": False},
-    "it waits": {"contract": False},
-    "its grace is short": {"grace": SECOND},
-})  # fmt: skip
-def test_a_queue_is_not_drained_while_anything_of_it_did_not_agree(fact):
-    odd = a_workload("odd", "resumable", **fact)
-
-    def sealed(*works: Any) -> list[StopPolicy]:
-        queues = (RUNNING[0], a_queue("resumable", workloads=works, **OPEN))
-        actions = decide(CLAIM(pool(queues=queues)(harvesting()))).actions
-        return [a.policy for a in actions
-                if isinstance(a, SetStopPolicy) and a.queue == "resumable"]  # fmt: skip
-
-    assert sealed(A_JOB) == [StopPolicy.HOLD_AND_DRAIN]
-    assert sealed(A_JOB, odd) == [StopPolicy.HOLD]
-
-
 def test_a_queue_of_another_rule_is_not_sealed():
     theirs = a_queue("theirs", adopted_by="other", **OPEN)
     s = pool(queues=(*gone().queues, theirs))(reclaiming())

@@ -106,13 +106,15 @@ def test_only_who_agreed_or_had_the_agreed_time_is_stopped_one_by_one(s):
 
 @some
 @given(returns())
-def test_no_queue_is_drained_while_work_of_it_did_not_agree(s):
+def test_no_queue_is_drained_while_work_of_it_did_not_agree_or_may_yet_be_let_in(s):
     for action in decide(s).actions:
         drains = isinstance(action, SetStopPolicy | StopLocalQueue)
         if drains and action.policy is StopPolicy.HOLD_AND_DRAIN:
             name = action.cluster_queue if isinstance(action, StopLocalQueue) else action.queue
             queue = s.pool.queue(name)
-            assert all(agreed(s, w) for w in queue.workloads if w.admitted or w.active)
+            assert all(agreed(s, w) for w in queue.workloads if w.admitted)
+            shut = [queue.stop_policy, *(one.stop_policy for one in queue.local_queues)]
+            assert s.window.on_return is OnReturn.EVICT or set(shut) != {StopPolicy.NONE}
 
 
 @some

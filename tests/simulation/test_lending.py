@@ -532,7 +532,8 @@ def test_work_that_agreed_to_nothing_is_evicted_where_the_rule_says_so():
 
 def test_work_that_was_put_to_sleep_wakes_in_the_next_window():
     lacking = a_job(contract=False, max_runtime=minutes(30), runtime=(minutes(8), minutes(8)))
-    world = a_life(jobs=(a_job(runtime=(minutes(60), minutes(60)), depth=1), lacking))
+    agreed = a_job(runtime=(minutes(60), minutes(60)), depth=1)
+    world = a_life(a_rule(count=2), jobs=(agreed, lacking))
     world.run(START + minutes(60))
     world.users_come(world.setups[0], minutes(30))
     # Its webhooks refuse to wake anything at the return.

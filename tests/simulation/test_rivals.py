@@ -185,9 +185,9 @@ def test_who_opens_a_queue_again_and_again_while_it_is_given_back_is_not_fought_
         assert world.objects.rules[NAME].status.phase == Phase.RECLAIMING
 
     assert queue.stop_policy is StopPolicy.NONE
-    assert count.done["HoldAndDrain"] < 20
+    assert count.done["Hold"] + count.done["HoldAndDrain"] < 20
     (local,) = world.objects.local_queues_of(RESUMABLE)
-    assert local.stop_policy is StopPolicy.HOLD_AND_DRAIN, "nothing comes in all the same"
+    assert local.stop_policy is not StopPolicy.NONE, "nothing comes in all the same"
 
 
 def test_an_alarm_is_told_once_and_not_in_each_cycle():

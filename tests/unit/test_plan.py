@@ -353,15 +353,23 @@ def test_the_wait_ends_when_the_first_fact_turns_by_time_alone():
     assert decision.revisit_at == NOW + timedelta(minutes=1)
 
 
-def test_what_a_queue_that_is_being_deleted_has_admitted_is_drained_too():
+@pytest.mark.parametrize(
+    ("ago", "written"), [(None, "Hold"), (4, None), (5, "HoldAndDrain")], ids=str
+)
+def test_what_a_queue_that_is_being_deleted_has_admitted_is_drained_too(ago, written):
+    """Of such a queue Kueue shows no stop."""
     work = a_workload(queue="resumable", admitted=True)
-    deleted = a_queue("resumable", terminating=True, stop_policy=StopPolicy.NONE, workloads=(work,))
+    deleted = a_queue("resumable", terminating=True, workloads=(work,), stopped_since=None)
+    if ago is None:
+        deleted = replace(deleted, stop_policy=StopPolicy.NONE)
+    else:
+        deleted = replace(deleted, stop_written_at=NOW - timedelta(seconds=ago))
     pool = gone(queues=(a_queue(), deleted), pods=(a_batch_pod(),))
 
     decision = decide(away(R, pool=pool))
 
     stops = [(a.queue, a.policy) for a in decision.actions if isinstance(a, SetStopPolicy)]
-    assert stops == [("resumable", StopPolicy.HOLD_AND_DRAIN)]
+    assert stops == ([("resumable", written)] if written else [])
 
 
 def test_an_eviction_that_a_budget_refuses_is_followed_by_a_deletion():

@@ -1,0 +1,128 @@
+"""When a queue is drained: once it is held, and nothing can come in that a look did not show."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from idlewin.core.decide import decide
+from idlewin.core.decision import SetActive, SetStopPolicy, StopLocalQueue
+from idlewin.core.phase import Phase
+from idlewin.core.pool import StopPolicy
+from idlewin.core.rule import OnReturn
+from idlewin.core.situation import Situation
+from idlewin.core.status import Owed
+from idlewin.core.timing import SETTLE, drain_time
+from tests.builders import MINUTE, NOW, a_queue, a_rule, a_workload, away, gone
+from tests.property.facts import OWED, SECOND, in_window, pool, status
+
+A_JOB = a_workload("r", "resumable", admitted=True, admitted_at=NOW - MINUTE)
+OPEN = {"stop_policy": StopPolicy.NONE, "left": StopPolicy.NONE, "stopped_since": None}
+
+#: Held, and that has settled.
+HELD = a_queue("resumable", workloads=(A_JOB,))
+DRAINED = {"stop_policy": StopPolicy.HOLD_AND_DRAIN, "left": StopPolicy.HOLD_AND_DRAIN}
+
+
+def reclaiming() -> Situation:
+    return away(Phase.RECLAIMING, pool=gone())
+
+
+def actions(s: Situation | None = None, **changes: Any) -> list[Any]:
+    """What a return does that finds the queue so."""
+    return list(
+        decide(pool(queues=(a_queue(), replace(HELD, **changes)))(s or reclaiming())).actions
+    )
+
+
+def sealing(s: Situation | None = None, **changes: Any) -> list[str]:
+    """The stop policies that it writes, the ClusterQueue's before its LocalQueues'."""
+    found = actions(s, **changes)
+    own = [a.policy for a in found if isinstance(a, SetStopPolicy) and a.queue == HELD.name]
+    below = [a.policy for a in found if isinstance(a, StopLocalQueue)]
+    return [str(policy) for policy in (*own, *below)]
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [{"contract": False}, {"grace": SECOND}, {"contract": False, "evicted": True}],
+    ids=["has no contract", "its grace is short", "leaves already"],
+)
+def test_a_queue_is_not_drained_while_anything_of_it_did_not_agree(odd):
+    work = a_workload("odd", "resumable", admitted=True, admitted_at=NOW - MINUTE, **odd)
+
+    assert sealing() == ["HoldAndDrain"]
+    assert sealing(workloads=(A_JOB, work)) == []
+    assert sealing(workloads=(A_JOB, work), **DRAINED) == ["Hold"]
+
+
+SOON = {
+    "open": OPEN,
+    "a stop that Kueue does not show yet": {"stopped_since": None, "stop_written_at": NOW - SECOND},
+    "a stop that was seen a moment ago": {"stopped_since": NOW - 4 * SECOND},
+    "a stop that was written a moment ago": {"stop_written_at": NOW - 4 * SECOND},
+    "a stop that a leader who sleeps may take back": {"epoch": None},
+}
+
+
+@pytest.mark.parametrize("fact", list(SOON.values()), ids=list(SOON))
+def test_a_queue_is_drained_only_after_a_look_that_nothing_can_follow(fact):
+    """What is let in between a look and the drain that follows it need not have agreed."""
+    assert "HoldAndDrain" not in sealing(**fact)
+
+    evict = in_window(on_return=OnReturn.EVICT)(reclaiming())
+    assert sealing(evict, **fact) == ["HoldAndDrain"]
+
+
+def test_local_queues_take_the_drain_of_a_dead_kueue_once_they_were_held_for_long_enough():
+    away_ = {"stopped_since": None, "stop_written_at": NOW - 21 * SECOND}
+    shut = tuple(replace(one, stop_policy=StopPolicy.HOLD) for one in HELD.local_queues)
+
+    def closed(before: Any) -> Situation:
+        owed = replace(OWED.local_queues[0], uid=shut[0].uid, at=NOW - before)
+        return status(owed=Owed(local_queues=(owed,)))(reclaiming())
+
+    assert sealing(**away_) == ["Hold"]
+    assert sealing(closed(4 * SECOND), local_queues=shut, **away_) == []
+    assert sealing(closed(5 * SECOND), local_queues=shut, **away_) == ["HoldAndDrain"] * 2
+
+
+def test_where_nothing_has_to_leave_a_queue_is_held_only():
+    waits = a_workload("odd", "resumable", contract=False)
+
+    assert sealing(workloads=(waits,)) == []
+    assert sealing(workloads=(waits, A_JOB)) == ["HoldAndDrain"], "a drain leaves it alone"
+    assert sealing(workloads=(waits,), **DRAINED) == []
+
+
+PERSON = {"left": StopPolicy.NONE, "stop_writer": "kubectl"}
+TOLD = {
+    "a drain is written now": ({"stop_written_at": NOW - MINUTE}, False),
+    "a drain was written a moment ago": ({**DRAINED, "stop_written_at": NOW - 19 * SECOND}, False),
+    "a drain has missed it": ({**DRAINED, "stop_written_at": NOW - 20 * SECOND}, True),
+    "a person holds the queue": ({**PERSON, "stop_written_at": NOW - MINUTE}, True),
+    "nothing is shown for long": (
+        {"stopped_since": None, "stop_written_at": NOW - 20 * SECOND},
+        True,
+    ),
+}
+
+
+@pytest.mark.parametrize(("fact", "told"), list(TOLD.values()), ids=list(TOLD))
+def test_work_is_stopped_by_itself_where_no_drain_reaches_it_in_time(fact, told):
+    stopped = [a.name for a in actions(**fact) if isinstance(a, SetActive)]
+
+    assert stopped == (["r"] if told else [])
+
+
+@pytest.mark.parametrize("evict", [False, True])
+def test_a_planned_return_begins_early_enough_to_hold_and_then_to_drain(evict):
+    queue = a_rule().batch.queues[1]
+    policy = OnReturn.EVICT if evict else OnReturn.WAIT
+    rule = a_rule(batch=replace(a_rule().batch, on_return=policy, queues=(queue,)))
+
+    held = timedelta() if evict else SETTLE
+    assert drain_time(rule, cards=3) == held + queue.grace + 3 * SECOND
