@@ -6,7 +6,7 @@ did not get through, it plans what is left; a refused write is answered by the n
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
@@ -28,7 +28,7 @@ from idlewin.core.decision import (
 )
 from idlewin.core.follow import next_epoch
 from idlewin.core.phase import WANTED, Gate, Phase, Replicas
-from idlewin.core.pool import Pod, Queue, StopPolicy
+from idlewin.core.pool import Pod, Queue, StopPolicy, Workload
 from idlewin.core.situation import Situation
 from idlewin.core.status import WindowQueue
 
@@ -117,9 +117,7 @@ def _queues(s: Situation, wanted: Gate) -> Iterator[Action]:
             for entry, queue in sealing.present(s):
                 yield from _seal(s, entry, queue)
             if s.status.phase == Phase.RESTORING and sealing.shown(s):
-                # Woken before it has left its cards, it would stay on them.
-                there = {work.uid for work in sealing.admitted(s)}
-                yield from (action for action in _wake_owed(s) if action.uid not in there)
+                yield from _wake_owed(s, sealing.admitted(s))
 
 
 def _stop(s: Situation, queue: Queue, policy: StopPolicy) -> SetStopPolicy:
@@ -142,15 +140,20 @@ def _shut(s: Situation) -> Iterator[Action]:
         if queue.stop_policy is StopPolicy.NONE:
             yield _hold(s, queue)
     yield from _reopen_owed(s)
+    if (shut := whose.ours(s)) and all(sealing.sealed_since(queue) for queue in shut):
+        # Left asleep it would be no work that waits, and no window would open to wake it.
+        yield from _wake_owed(s, [w for queue in shut for w in queue.workloads if w.admitted])
     if s.object.deleting:
         # What the return could not close, and what it has yet to wake.
         left = [_hold(s, queue) for queue in whose.left_open(s)]
         yield from left or _wake_owed(s)
 
 
-def _wake_owed(s: Situation) -> Iterator[SetActive]:
+def _wake_owed(s: Situation, on_cards: Sequence[Workload] = ()) -> Iterator[SetActive]:
+    """Whoever was stopped one by one; woken before it has left its cards, it would stay on them."""
     for work in s.status.owed.workloads:
-        yield SetActive(work.namespace, work.name, work.uid, active=True)
+        if work.uid not in [one.uid for one in on_cards]:
+            yield SetActive(work.namespace, work.name, work.uid, active=True)
 
 
 def _reopen_owed(s: Situation) -> Iterator[Action]:
@@ -180,11 +183,10 @@ def _open(s: Situation) -> Iterator[Action]:
 def _seal(s: Situation, entry: WindowQueue, queue: Queue) -> Iterator[Action]:
     """The ladder: the ClusterQueue, its LocalQueues, single workloads, then pods."""
     policy = sealing.sealing_policy(s, entry, queue)
-    fenced = sealing.fenced(s, queue)
     below = sealing.only_below(s, queue)
     if _is_due(s, queue, policy):
         yield _stop(s, queue, policy)
-    elif not fenced:
+    elif not sealing.fenced(s, queue):
         yield _fence(s, queue)
     if sealing.refused(s, queue) or sealing.unseen(s, queue) or below or whose.contested(s, queue):
         yield from _local_rung(s, queue, policy)
@@ -217,9 +219,8 @@ def _single_rung(
     if not beside and not _had_its_time(s, queue, policy):
         return
     for work in queue.workloads:
-        if not work.admitted or not work.active or not sealing.agreed(work, entry, s.window):
-            continue
-        if beside or not work.evicted:
+        runs = work.admitted and work.active and (beside or not work.evicted)
+        if runs and sealing.agreed(work, entry, s.window):
             yield SetActive(work.namespace, work.name, work.uid, active=False)
 
 
@@ -228,6 +229,8 @@ def _had_its_time(s: Situation, queue: Queue, policy: StopPolicy) -> bool:
     since = sealing.stopped_from(s, queue)
     if sealing.refused(s, queue):
         since = since or s.since
+    elif policy is StopPolicy.HOLD and not sealing.unseen(s, queue):
+        return False  # A drain may follow.
     elif queue.stop_policy is StopPolicy.HOLD and _is_due(s, queue, policy):
         return False  # The drain is written now.
     return since is not None and s.now >= since + DRAIN_SEEN_WITHIN
@@ -250,12 +253,8 @@ def _pod_rung(s: Situation, entry: WindowQueue, queue: Queue) -> Iterator[Action
 
 
 def _eviction_refused(s: Situation, pod: Pod) -> bool:
-    return any(
-        isinstance(outcome.action, EvictPod)
-        and outcome.action.pod.uid == pod.uid
-        and outcome.verdict is Verdict.REFUSED
-        for outcome in s.refused
-    )
+    no = [one.action for one in s.refused if one.verdict is Verdict.REFUSED]
+    return any(isinstance(action, EvictPod) and action.pod.uid == pod.uid for action in no)
 
 
 # -- the rule's own finalizer

@@ -7,7 +7,7 @@ a look in which nothing admitted is left. With Kueue down its LocalQueues take t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from idlewin.core import timing, whose
 from idlewin.core.decision import FenceQueue, SetStopPolicy, Verdict
@@ -188,10 +188,14 @@ def sealing_policy(s: Situation, entry: WindowQueue, queue: Queue) -> StopPolicy
 
 
 def overdue_at(s: Situation, window: Window) -> datetime:
-    """When batch has had its time: drainTimeout after the later of the start and the last bound."""
+    """When batch has had its time: drainTimeout after the later of the start and the last bound.
+
+    The drain itself begins once a hold has settled, but for work all of which agreed.
+    """
     waiting = [(entry, queue) for entry, queue in present(s) if waits(entry, queue, window)]
     bound = last_bound(waiting)
-    return max(s.since, bound or s.since) + window.drain_timeout
+    held = timedelta() if window.on_return is OnReturn.EVICT else SETTLE
+    return max(s.since + held, bound or s.since) + window.drain_timeout
 
 
 def shut(s: Situation) -> bool:

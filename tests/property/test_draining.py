@@ -10,13 +10,26 @@ import pytest
 
 from idlewin.core.decide import decide
 from idlewin.core.decision import SetActive, SetStopPolicy, StopLocalQueue
+from idlewin.core.load import Level, Load
 from idlewin.core.phase import Phase
 from idlewin.core.pool import StopPolicy
 from idlewin.core.rule import OnReturn
 from idlewin.core.situation import Situation
-from idlewin.core.status import Owed
+from idlewin.core.status import Owed, OwedWorkload
 from idlewin.core.timing import SETTLE, drain_time
-from tests.builders import MINUTE, NOW, a_queue, a_rule, a_workload, away, gone
+from tests.builders import (
+    MINUTE,
+    NOW,
+    a_batch_pod,
+    a_pool,
+    a_queue,
+    a_rule,
+    a_situation,
+    a_window,
+    a_workload,
+    away,
+    gone,
+)
 from tests.property.facts import OWED, SECOND, in_window, pool, status
 
 A_JOB = a_workload("r", "resumable", admitted=True, admitted_at=NOW - MINUTE)
@@ -103,6 +116,10 @@ TOLD = {
     "a drain is written now": ({"stop_written_at": NOW - MINUTE}, False),
     "a drain was written a moment ago": ({**DRAINED, "stop_written_at": NOW - 19 * SECOND}, False),
     "a drain has missed it": ({**DRAINED, "stop_written_at": NOW - 20 * SECOND}, True),
+    "a stop shows late, and a drain may follow": (
+        {"stopped_since": NOW - SECOND, "stop_written_at": NOW - MINUTE},
+        False,
+    ),
     "a person holds the queue": ({**PERSON, "stop_written_at": NOW - MINUTE}, True),
     "nothing is shown for long": (
         {"stopped_since": None, "stop_written_at": NOW - 20 * SECOND},
@@ -116,6 +133,34 @@ def test_work_is_stopped_by_itself_where_no_drain_reaches_it_in_time(fact, told)
     stopped = [a.name for a in actions(**fact) if isinstance(a, SetActive)]
 
     assert stopped == (["r"] if told else [])
+
+
+@pytest.mark.parametrize("evict", [False, True])
+def test_drain_timeout_does_not_count_the_hold_before_the_drain(evict):
+    policy = OnReturn.EVICT if evict else OnReturn.WAIT
+    begun = NOW - a_window().drain_timeout
+    window = a_window(on_return=policy)
+    s = status(since=begun, window=window)(away(Phase.RECLAIMING, pool=gone(pods=(a_batch_pod(),))))
+
+    assert decide(s).after is (Phase.RESTORING if evict else Phase.RECLAIMING)
+    late = status(since=begun - SETTLE, window=window)(s)
+    assert decide(late).after is Phase.RESTORING
+
+
+ASLEEP = Owed(workloads=(OwedWorkload(namespace="batch", name="r", uid="w-r"),))
+
+
+@pytest.mark.parametrize(
+    ("fact", "woken"),
+    [({"workloads": ()}, True), ({}, False), ({"workloads": (), "stopped_since": None}, False)],
+    ids=["it has left", "it is admitted yet", "the stop does not show"],
+)
+def test_work_that_is_asleep_is_woken_while_serving_once_it_has_left_its_cards(fact, woken):
+    """Nothing else might wait in the queues, and no window would open to wake it."""
+    busy = Load(level=Level.BUSY, since=NOW, why="")
+    s = status(owed=ASLEEP)(a_situation(pool=a_pool(), load=busy))
+
+    assert (SetActive("batch", "r", "w-r", active=True) in actions(s, **fact)) is woken
 
 
 @pytest.mark.parametrize("evict", [False, True])
