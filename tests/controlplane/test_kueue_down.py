@@ -167,7 +167,9 @@ def story(
             story.scenes[case] = scene
             scene.set_up(rule=False)
             stays = {"terminate_after": "20s"} if case == "reclaiming" else {}
-            scene.make_job(f"{case}-1", contract=kind is RESUMABLE, **stays)
+            # Held, and not drained yet when Kueue dies, its pod is evicted.
+            retries = int(case == "reclaiming")
+            scene.make_job(f"{case}-1", contract=kind is RESUMABLE, retries=retries, **stays)
         story.ends(story.scenes["yielding"].serving_pods()[0], "1h")
         story.users(there=False)
         for scene in story.scenes.values():

@@ -171,3 +171,9 @@ def test_a_planned_return_begins_early_enough_to_hold_and_then_to_drain(evict):
 
     held = timedelta() if evict else SETTLE
     assert drain_time(rule, cards=3) == held + queue.grace + 3 * SECOND
+
+
+def test_work_that_is_asleep_is_woken_when_a_window_opens():
+    s = status(owed=ASLEEP)(away(Phase.HARVESTING, pool=gone(pods=(a_batch_pod(),))))
+
+    assert SetActive("batch", "r", "w-r", active=True) in decide(s).actions
