@@ -118,7 +118,11 @@ def fenced(s: Situation, queue: Queue) -> bool:
 def may_reopen(s: Situation, owed: OwedQueue) -> bool:
     """Whether a LocalQueue that we closed on the way is not needed to keep its queue shut."""
     queue = s.pool.queue(owed.cluster_queue)
-    if queue is None or queue.terminating or sealed_since(queue) is not None:
+    if queue is None or queue.terminating:
+        return True
+    # What a dead Kueue has yet to drain is drained by its LocalQueue: the queue may be on Hold.
+    drains = owed.wrote == StopPolicy.HOLD_AND_DRAIN and any(w.admitted for w in queue.workloads)
+    if sealed_since(queue) is not None and not drains:
         return True
     if s.object.deleting:  # nothing is left behind: the gate itself is somebody else's
         if whose.opened_by_other(queue) or queue.adopted_by != s.object.name:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from idlewin.core.decide import decide
-from idlewin.core.decision import SetActive, SetStopPolicy, StopLocalQueue
+from idlewin.core.decision import ReopenLocalQueue, SetActive, SetStopPolicy, StopLocalQueue
 from idlewin.core.load import Level, Load
 from idlewin.core.phase import Phase
 from idlewin.core.pool import StopPolicy
@@ -177,3 +177,13 @@ def test_work_that_is_asleep_is_woken_when_a_window_opens():
     s = status(owed=ASLEEP)(away(Phase.HARVESTING, pool=gone(pods=(a_batch_pod(),))))
 
     assert SetActive("batch", "r", "w-r", active=True) in decide(s).actions
+
+
+@pytest.mark.parametrize(("there", "opens"), [((A_JOB,), False), ((), True)], ids=["there", "gone"])
+def test_a_local_queue_that_drains_for_a_dead_kueue_is_not_opened_before_that_is_done(there, opens):
+    """Its ClusterQueue may be on Hold only, and Kueue would leave the work where it is."""
+    owed = replace(OWED.local_queues[0], cluster_queue=HELD.name, wrote="HoldAndDrain")
+    s = status(owed=Owed(local_queues=(owed,)))(a_situation(pool=a_pool()))
+
+    found = [a for a in actions(s, workloads=there) if isinstance(a, ReopenLocalQueue)]
+    assert bool(found) is opens
