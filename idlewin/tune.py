@@ -162,8 +162,8 @@ def _value(field: str, text: str) -> object:
             return {"share": text}
         if number is None:
             raise VaryError(
-                f"{field}: {text!r} is no budget; write late returns a card-week, such as 0.5, or "
-                "a share of all returns, such as 5%"
+                f"{field}: {text!r} is no budget; write late returns a week of the pool, such as "
+                "0.5, or a share of users' returns after half an hour of idle time, such as 5%"
             )
         return {"perWeek": number}
     if field == METHOD and text not in METHODS:

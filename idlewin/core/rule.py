@@ -184,15 +184,15 @@ class WindowPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """How many late returns are allowed: so many a week, or a share of all returns."""
+    """How many late returns are allowed: so many a week, or a share of users' returns."""
 
     __pydantic_config__: ClassVar[dict[str, Any]] = SCHEMA
 
     per_week: float | None = None
-    """Late returns a week."""
+    """Late returns a week of the pool, however many cards and users it has."""
     share: Share | None = None
-    """Late returns as a share of the returns after half an hour of idle time or more, such as 5%;
-    100%: no forecast is asked."""
+    """Late returns as a share of users' returns after half an hour of idle time or more, lent or
+    not, such as 5%; 100%: no forecast is asked."""
 
     def __post_init__(self) -> None:
         if (self.per_week is None) == (self.share is None):

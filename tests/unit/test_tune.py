@@ -123,7 +123,7 @@ def test_cards_are_summed_and_without_write_the_file_stays_as_it_is(tmp_path, ru
         (["--vary", "window.min=15"], "spec.window.min: '15' is not a duration"),
         (["--vary", "window.min=13h"], "spec.window.min: 13h is longer than window.max 12h"),
         (["--vary", "window.maxPerDay=two"], "spec.window.maxPerDay: 'two' is not a whole number"),
-        (["--vary", "forecast.budget=few"], "'few' is no budget; write late returns a card-week"),
+        (["--vary", "forecast.budget=few"], "'few' is no budget; write late returns a week"),
         (["--vary", "forecast.budget=0"], "spec.forecast.budget.perWeek: must be above 0"),
         (["--vary", "forecast.method=magic"], "forecast.method: no forecaster 'magic'; known"),
         (["--vary", "window.min"], "names no values; write window.min=15m,30m,1h"),
