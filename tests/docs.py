@@ -2,20 +2,69 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
-from idlewin.core import diagram
+import yaml
+
+from idlewin.core import condition, diagram
+from idlewin.core.condition import ALARMS, ConditionType
 from tests.contract.kueue import fact
 
-DOCS = Path(__file__).resolve().parents[1] / "docs"
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+#: Shown always, and in order while they are True; the others are shown while they are True.
+STANDING = (ConditionType.READY, ConditionType.LOAD_KNOWN)
+
+
+def conditions() -> str:
+    """Every condition type: which value is trouble, whether it is an alarm, what it means."""
+    source = ast.parse(Path(condition.__file__).read_text())
+    (body,) = (
+        node.body
+        for node in source.body
+        if isinstance(node, ast.ClassDef) and node.name == ConditionType.__name__
+    )
+    # Its own sentence, and then for each type its value and the sentence below it.
+    told = [
+        ast.literal_eval(node.value) for node in body if isinstance(node, ast.Assign | ast.Expr)
+    ]
+    rows = ["| type | trouble is | alarm | it means |", "|---|---|---|---|"]
+    for kind, sentence in zip(told[1::2], told[2::2], strict=True):
+        trouble = 0 if kind in STANDING else 1
+        means = " ".join(sentence.split()).replace("``", "`")
+        rows.append(f"| `{kind}` | {trouble} | {'yes' if kind in ALARMS else ''} | {means} |")
+    return "\n".join(rows)
+
+
+def alerts() -> str:
+    """Every alert of deploy/alerts.yaml: how bad, how long it lasts first, and what it says."""
+    rows = ["| alert | severity | after | it says |", "|---|---|---|---|"]
+    for group in yaml.safe_load((ROOT / "deploy" / "alerts.yaml").read_text())["groups"]:
+        for one in group["rules"]:
+            told = re.sub(
+                r"{{ \$labels.(\w+) }}",
+                lambda label: label[1].upper(),
+                one["annotations"]["summary"],
+            )
+            severity, wait = one["labels"]["severity"], one.get("for", "")
+            rows.append(f"| `{one['alert']}` | {severity} | {wait} | {told} |")
+    return "\n".join(rows)
+
+
 MACHINE = {
     "diagram": lambda: f"```mermaid\n{diagram.mermaid()}\n```",
     "wanted": diagram.wanted_table,
     "transitions": diagram.transition_table,
     "staying": diagram.staying_table,
 }
-PAGES = {DOCS / "machine.md": MACHINE, DOCS / "kueue.md": {"facts": fact.table}}
+METRICS = {"conditions": conditions, "alerts": alerts}
+PAGES = {
+    DOCS / "machine.md": MACHINE,
+    DOCS / "kueue.md": {"facts": fact.table},
+    DOCS / "metrics.md": METRICS,
+}
 
 
 def generated(page: Path) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
+from idlewin.core.condition import ConditionType
 from idlewin.core.decide import decide
 from idlewin.core.phase import Phase
 from tests.builders import (
@@ -18,6 +20,7 @@ from tests.builders import (
     a_window,
     a_workload,
 )
+from tests.docs import DOCS, STANDING
 
 
 def test_a_return_that_batch_keeps_out_past_its_time_is_an_alarm_that_names_it():
@@ -60,3 +63,18 @@ def test_quota_for_more_cards_than_there_are_is_told_and_hinders_nothing():
     assert "for 2 cards, and the rule has 1" in told[0]
     assert not [c for c in fits.status.conditions if c.type == "QuotaTooLarge"]
     assert (much.after, much.alarms) == (fits.after, fits.alarms)
+
+
+def test_two_conditions_stand_and_are_true_while_nothing_is_wrong():
+    decision = decide(a_situation())
+
+    assert {c.type: c.status for c in decision.status.conditions} == dict.fromkeys(STANDING, "True")
+
+
+def test_every_condition_that_tells_of_trouble_is_on_the_page_about_trouble():
+    _, _, trouble = (DOCS / "operations.md").read_text().partition("\n## Trouble\n")
+    told = set(re.findall(r"^\| `(\w+)`", trouble.partition("\n## ")[0], flags=re.MULTILINE))
+
+    # Demand that cannot be told is there under its reason.
+    assert set(ConditionType) - {ConditionType.LOAD_KNOWN} - told == set()
+    assert "LoadUnknown" in told
