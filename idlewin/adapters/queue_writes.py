@@ -7,7 +7,7 @@ from typing import Any
 
 from idlewin.adapters.api import Api
 from idlewin.adapters.change import ChangedError, Changes, RefusalError, patiently, same
-from idlewin.adapters.fields import annotation, maybe_instant
+from idlewin.adapters.fields import annotation, last_writer, maybe_instant
 from idlewin.adapters.objects import rule_of
 from idlewin.adapters.queues import GROUP as KUEUE, epoch_of, left_of, policy_of, trim_queue
 from idlewin.adapters.watched import QUEUES, Watched
@@ -122,8 +122,9 @@ class QueueWrites:
             written: Json = {}
             if (epoch_of(raw) or 0) < action.epoch:
                 written["metadata"] = {"annotations": {EPOCH: str(action.epoch)}}
-            # Changed since: it is its owner's, and nothing is owed any more.
-            if policy_of(raw).value == action.wrote != action.was:
+            # Another's by now, or by value: it is its owner's, and nothing is owed any more.
+            wrote = policy_of(raw).value == action.wrote and _by_us(raw, "stopPolicy")
+            if wrote and action.wrote != action.was:
                 written["spec"] = {"stopPolicy": action.was or None}
             return written or None
 
@@ -131,12 +132,18 @@ class QueueWrites:
         return self._changes.change(self._stores.local_queues, path, same(action.uid, patch))
 
     def set_active(self, action: SetActive) -> Json:
-        """A workload's spec.active."""
+        """A workload's spec.active; waking leaves our epoch too, and what is stopped by others."""
 
         def patch(raw: Json) -> Json | None:
-            if raw["spec"].get("active", True) is action.active:
-                return None
-            return {"spec": {"active": action.active}}
+            written: Json = {}
+            epoch, is_so = epoch_of(raw) or 0, raw["spec"].get("active", True) is action.active
+            if not action.active and epoch > action.epoch:
+                raise RefusalError(f"Workload {action.name} was woken at epoch {epoch}")
+            if action.active and epoch < action.epoch:
+                written["metadata"] = {"annotations": {EPOCH: str(action.epoch)}}
+            if not is_so and (not action.active or _by_us(raw, "active")):
+                written["spec"] = {"active": action.active}
+            return written or None
 
         path = _path("workloads", action.namespace, action.name)
         return self._changes.change(self._stores.workloads, path, same(action.uid, patch))
@@ -160,6 +167,11 @@ class QueueWrites:
 def _foreign(raw: Json) -> bool:
     """Whether a stop is there that is not the one that we wrote last."""
     return policy_of(raw) not in (StopPolicy.NONE, left_of(raw))
+
+
+def _by_us(raw: Json, name: str) -> bool:
+    """Whether a field of the spec is as we wrote it, as far as the API server tells."""
+    return last_writer(raw, "spec", name)[0] in ("", MANAGER)
 
 
 def _unmarked_stop(raw: Json) -> bool:

@@ -126,7 +126,7 @@ def policy_of(raw: Json) -> StopPolicy:
 
 
 def epoch_of(raw: Json) -> int | None:
-    """Our epoch on a queue; a text that is no number is as good as none."""
+    """Our epoch on a queue or on work; a text that is no number is as good as none."""
     text = annotation(raw, EPOCH)
     return int(text) if text.isdecimal() else None
 
@@ -213,6 +213,7 @@ def workload_of(raw: Json, cluster_queue: str, resource: str) -> Workload:
         max_runtime=_left(spec, status),
         admitted_at=maybe_instant(since),
         kept_out_until=maybe_instant(status["requeueState"].get("requeueAt")),
+        epoch=epoch_of(raw),
         timed_out=holds(raw, "Evicted")
         and (condition(raw, "Evicted") or {}).get("reason") in _NOT_READY,
         claims=sum(one["count"] * claims(one["spec"], resource) for one in pod_sets),

@@ -138,9 +138,10 @@ class StopLocalQueue:
 
 @dataclass(frozen=True, slots=True)
 class ReopenLocalQueue:
-    """Give a LocalQueue its former value, if it still has what we wrote; our epoch in any case.
+    """Give a LocalQueue its former value, if what we wrote still is there; our epoch in any case.
 
-    The epoch is the fence against a closing that was decided before, and is on its way.
+    The same value by somebody else is theirs, and stays. The epoch is the fence against a closing
+    that was decided before, and is on its way.
     """
 
     namespace: str
@@ -153,12 +154,17 @@ class ReopenLocalQueue:
 
 @dataclass(frozen=True, slots=True)
 class SetActive:
-    """Write a Workload's spec.active: the drain of one, and its undoing."""
+    """Write a Workload's spec.active: the drain of one, and its undoing.
+
+    Waking leaves what another than us has stopped, and puts our epoch on it in any case: a stop of
+    an earlier epoch, decided before and on its way, is refused.
+    """
 
     namespace: str
     name: str
     uid: str
     active: bool
+    epoch: int
 
 
 @dataclass(frozen=True, slots=True)

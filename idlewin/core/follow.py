@@ -71,6 +71,7 @@ def next_epoch(s: Situation) -> int:
     """One more than any epoch that we know of: a lost status must not fall behind its queues."""
     seen = [queue.epoch for queue in s.pool.queues if queue.epoch is not None]
     seen += [q.epoch for queue in s.pool.queues for q in queue.local_queues if q.epoch is not None]
+    seen += [w.epoch for queue in s.pool.queues for w in queue.workloads if w.epoch is not None]
     seen += [target.record.epoch for target in s.pool.targets if target.record]
     return max([s.status.epoch, *seen]) + 1
 

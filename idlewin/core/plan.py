@@ -153,7 +153,7 @@ def _wake_owed(s: Situation, on_cards: Sequence[Workload] = ()) -> Iterator[SetA
     """Whoever was stopped one by one; woken before it has left its cards, it would stay on them."""
     for work in s.status.owed.workloads:
         if work.uid not in [one.uid for one in on_cards]:
-            yield SetActive(work.namespace, work.name, work.uid, active=True)
+            yield SetActive(work.namespace, work.name, work.uid, active=True, epoch=s.status.epoch)
 
 
 def _reopen_owed(s: Situation) -> Iterator[Action]:
@@ -221,7 +221,7 @@ def _single_rung(
     for work in queue.workloads:
         runs = work.admitted and work.active and (beside or not work.evicted)
         if runs and sealing.agreed(work, entry, s.window):
-            yield SetActive(work.namespace, work.name, work.uid, active=False)
+            yield SetActive(work.namespace, work.name, work.uid, active=False, epoch=s.status.epoch)
 
 
 def _had_its_time(s: Situation, queue: Queue, policy: StopPolicy) -> bool:

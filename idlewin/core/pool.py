@@ -147,6 +147,8 @@ class Workload:
     """Kueue does not let it in before: it took it back, and has it wait."""
     timed_out: bool = False
     """Kueue took it back because its pods were not ready in time (waitForPodsReady)."""
+    epoch: int | None = None
+    """The epoch at which we woke it last; None: never."""
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"

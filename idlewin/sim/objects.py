@@ -146,6 +146,10 @@ class Work(Stored):
     """Time admitted so far, as Kueue accumulates it."""
     claims: int = 1
     active: bool = True
+    active_writer: str = ""
+    """Who wrote that last; empty: nobody has."""
+    epoch: int | None = None
+    """That of idlewin, when it woke it last."""
     admitted: bool = False
     admitted_at: datetime | None = None
     evicted: bool = False

@@ -126,6 +126,7 @@ def _workload(work: Work) -> Workload:
         claims=work.claims,
         kept_out_until=work.kept_out_until,
         timed_out=work.timed_out,
+        epoch=work.epoch,
     )
 
 

@@ -232,7 +232,8 @@ class Writes:
         if local is not None and same and (local.epoch or 0) < action.epoch:
             local.epoch = action.epoch
             self._objects.touch(local)
-        if local is not None and same and local.stop_policy != action.wrote:
+        ours = local is not None and local.writer in ("", MANAGER)
+        if local is not None and same and (local.stop_policy != action.wrote or not ours):
             return Outcome(action, Verdict.DONE, "changed since: it is its owner's")
         key = (action.namespace, action.name, action.uid)
         return self._local(action, key, StopPolicy(action.was))
@@ -243,8 +244,14 @@ class Writes:
             return Outcome(action, Verdict.GONE, "404 the workload is not there, or is another")
         if not self._kueue.up:
             return Outcome(action, Verdict.REFUSED, WEBHOOK)
-        if work.active is not action.active:
-            work.active = action.active
+        if not action.active and (work.epoch or 0) > action.epoch:
+            return Outcome(action, Verdict.REFUSED, f"it was woken at epoch {work.epoch}")
+        if action.active and (work.epoch or 0) < action.epoch:
+            work.epoch = action.epoch
+            self._objects.touch(work)
+        theirs = action.active and work.active_writer not in ("", MANAGER)
+        if work.active is not action.active and not theirs:
+            work.active, work.active_writer = action.active, MANAGER
             self._objects.touch(work)
             self._kueue.active_written(work)
         return Outcome(action, Verdict.DONE)

@@ -271,7 +271,7 @@ def test_work_is_seen_stopped_woken_and_evicted(place: Place) -> None:
     assert (pod.owner, pod.claims) == (f"{work.namespace}/{work.name}", 1)
     assert (work.admitted, work.contract, work.grace.total_seconds()) == (True, True, 2)
 
-    asleep = SetActive(work.namespace, work.name, work.uid, active=False)
+    asleep = SetActive(work.namespace, work.name, work.uid, active=False, epoch=1)
     assert verdict(place, asleep) is Verdict.DONE
     place.until_free()
     assert verdict(place, replace(asleep, active=True)) is Verdict.DONE
@@ -280,7 +280,7 @@ def test_work_is_seen_stopped_woken_and_evicted(place: Place) -> None:
     assert verdict(place, EvictPod(pod)) is Verdict.GONE
     assert verdict(place, EvictPod(replace(again, uid="another"))) is Verdict.GONE
     assert verdict(place, EvictPod(again, delete=True)) is Verdict.DONE
-    assert verdict(place, SetActive("default", "none", "x", active=True)) is Verdict.GONE
+    assert verdict(place, SetActive("default", "none", "x", active=True, epoch=1)) is Verdict.GONE
 
 
 def test_batch_is_seen_on_a_node_that_the_window_names_and_no_label_selects(place: Place) -> None:

@@ -15,7 +15,17 @@ from idlewin.core.decision import (
     Verdict,
 )
 from idlewin.core.phase import Phase
-from tests.exhausted.state import NO_PODS, ON_CARDS, OPEN, PERSON, RUNNING, Cluster, Queue, Statuses
+from tests.exhausted.state import (
+    DONE,
+    NO_PODS,
+    ON_CARDS,
+    OPEN,
+    PERSON,
+    RUNNING,
+    Cluster,
+    Queue,
+    Statuses,
+)
 
 if TYPE_CHECKING:
     from tests.exhausted.cycle import Cycles, Node
@@ -57,6 +67,8 @@ class Checks:
     def written(self, before: Cluster, after: Cluster, node: Node, *, stale: bool) -> str:
         """What an accepted write has broken; ``stale``: another has gone on since the look."""
         phase = self._statuses.phase(before.status)
+        if self._forgotten(before, after):
+            return "P1: work is asleep, and on nobody's record"
         match node.action:
             case ScaleToZero(target=ref):
                 return self._lowered(before, after, self._scene.refs.index(ref), stale=stale)
@@ -75,6 +87,18 @@ class Checks:
             case (SetActive(active=False) | EvictPod()) as action:
                 return self._evicted(before, action)
         return self.stands(after)
+
+    def _forgotten(self, before: Cluster, after: Cluster) -> bool:
+        """Whether this write has put work to sleep, or off the record, and not both."""
+        return not before.lost and any(
+            now.work != DONE and not now.active and not self._owes(after, index)
+            and (was.active or self._owes(before, index))
+            for index, (was, now) in enumerate(zip(before.queues, after.queues, strict=True))
+        )  # fmt: skip
+
+    def _owes(self, cluster: Cluster, index: int) -> bool:
+        status = self._statuses.get(cluster.status)
+        return status is not None and f"w-{index}" in [w.uid for w in status.owed.workloads]
 
     def _index(self, name: str) -> int:
         names = [self._scene.queue_name(i) for i in range(len(self._scene.queues))]

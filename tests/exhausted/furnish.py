@@ -54,8 +54,10 @@ from tests.exhausted.state import (
     ON_CARDS,
     OPEN,
     PENDING,
+    PERSON,
     RUNNING,
     UNPODDED,
+    US,
     Cluster,
     Queue,
     Statuses,
@@ -316,6 +318,7 @@ class Room:
             namespace="batch",
             cluster_queue=name,
             stop_policy=queue.local,
+            writer=PERSON if queue.local is OPEN else US,
         )
         if queue.work != DONE:
             self._work(index, queue, name)
@@ -338,6 +341,8 @@ class Room:
             max_runtime=BOUND if wait else None,
             claims=self.scene.cards,
             active=queue.active,
+            active_writer="" if queue.active else US,
+            epoch=queue.woken or None,
             admitted=queue.work in ADMITTED,
             admitted_at=began if queue.work in ADMITTED else None,
             evicted=queue.work in (EVICTED, UNPODDED),

@@ -68,6 +68,8 @@ class Queue(NamedTuple):
     local_settled: bool = True
     work: str = WAITING
     active: bool = True
+    woken: int = 0
+    """Our epoch on its workload."""
     odd: bool = False
     """It has no contract in a queue whose work is to have one."""
     past: bool = False
@@ -181,7 +183,8 @@ def _plain(status: Status) -> Status:
 
 def epochs_of(cluster: Cluster) -> frozenset[int]:
     """The epochs that are written anywhere."""
-    found = {queue.epoch for queue in cluster.queues} | set(cluster.epochs)
+    found = {e for queue in cluster.queues for e in (queue.epoch, queue.woken)}
+    found |= set(cluster.epochs)
     found |= {target.record[1] for target in cluster.targets if target.record}
     return frozenset(found - {0})
 
@@ -199,7 +202,7 @@ def relabelled(cluster: Cluster, to: Mapping[int, int]) -> Cluster:
     """The same with other numbers for its epochs."""
     return cluster._replace(
         epochs=(to[cluster.epochs[0]], to[cluster.epochs[1]]),
-        queues=tuple(queue._replace(epoch=to[queue.epoch]) for queue in cluster.queues),
+        queues=tuple(q._replace(epoch=to[q.epoch], woken=to[q.woken]) for q in cluster.queues),
         targets=tuple(
             target._replace(record=(target.record[0], to[target.record[1]]))
             if target.record
@@ -227,7 +230,9 @@ def told_apart(cluster: Cluster, phase: Phase) -> Cluster:
             return epoch
         return began if gives_back and began <= epoch < top else plain(epoch)
 
-    queues = tuple(q._replace(epoch=of_queue(q.epoch)) for q in cluster.queues)
+    queues = tuple(
+        q._replace(epoch=of_queue(q.epoch), woken=plain(q.woken)) for q in cluster.queues
+    )
     targets = tuple(
         t._replace(record=(t.record[0], plain(t.record[1]))) if t.record else t
         for t in cluster.targets

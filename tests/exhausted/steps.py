@@ -147,7 +147,7 @@ class World:
                 kinds = (False, True) if self._scene.queues[index] == "odd" else (False,)
                 for odd in kinds:
                     words = f"there is new work for {name}{', without a contract' if odd else ''}"
-                    after = to[WAITING].with_queue(index, odd=odd)
+                    after = to[WAITING].with_queue(index, odd=odd, woken=0)
                     yield Step(words, after, due=False, touches=f"w-{index}")
         if (
             queue.work in (BETWEEN, RUNNING)

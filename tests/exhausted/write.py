@@ -84,7 +84,8 @@ class Writing:
             queue, local = objects.queues[name], objects.local_queues["batch", name]
             work = objects.works.get(("batch", f"job-{index}"))
             queues.append((queue.stop_policy, queue.writer, queue.left or OPEN, queue.epoch or 0,
-                           local.stop_policy, work.active if work else True))  # fmt: skip
+                           local.stop_policy, work.active if work else True,
+                           (work.epoch or 0) if work else 0))  # fmt: skip
             if objects.pods.get(f"b-{index}") in deleted:
                 gone = index
         left = not objects.rules
@@ -130,11 +131,11 @@ def _target_part(target: Target) -> Target:
 def _queue_part(queue: Queue, *, evicts: bool) -> Queue:
     work = queue.work if evicts or queue.work == DONE else WAITING
     return Queue(queue.policy, queue.writer, queue.left, queue.epoch, local=queue.local,
-                 active=queue.active, work=work)  # fmt: skip
+                 active=queue.active, woken=queue.woken, work=work)  # fmt: skip
 
 
 def _queue_after(before: Queue, now: tuple, *, deleted: bool) -> Queue:
-    policy, writer, left, epoch, local, active = now
+    policy, writer, left, epoch, local, active, woken = now
     after = before._replace(
         policy=policy,
         writer=writer,
@@ -144,5 +145,6 @@ def _queue_after(before: Queue, now: tuple, *, deleted: bool) -> Queue:
         local=local,
         local_settled=before.local_settled and local is before.local,
         active=active,
+        woken=woken,
     )
     return after._replace(work=DELETED) if deleted and before.work == RUNNING else after

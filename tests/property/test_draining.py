@@ -150,6 +150,10 @@ def test_drain_timeout_does_not_count_the_hold_before_the_drain(evict):
 ASLEEP = Owed(workloads=(OwedWorkload(namespace="batch", name="r", uid="w-r"),))
 
 
+def _woken(s: Situation) -> SetActive:
+    return SetActive("batch", "r", "w-r", active=True, epoch=s.status.epoch)
+
+
 @pytest.mark.parametrize(
     ("fact", "woken"),
     [({"workloads": ()}, True), ({}, False), ({"workloads": (), "stopped_since": None}, False)],
@@ -160,7 +164,7 @@ def test_work_that_is_asleep_is_woken_while_serving_once_it_has_left_its_cards(f
     busy = Load(level=Level.BUSY, since=NOW, why="")
     s = status(owed=ASLEEP)(a_situation(pool=a_pool(), load=busy))
 
-    assert (SetActive("batch", "r", "w-r", active=True) in actions(s, **fact)) is woken
+    assert (_woken(s) in actions(s, **fact)) is woken
 
 
 @pytest.mark.parametrize("evict", [False, True])
@@ -176,7 +180,7 @@ def test_a_planned_return_begins_early_enough_to_hold_and_then_to_drain(evict):
 def test_work_that_is_asleep_is_woken_when_a_window_opens():
     s = status(owed=ASLEEP)(away(Phase.HARVESTING, pool=gone(pods=(a_batch_pod(),))))
 
-    assert SetActive("batch", "r", "w-r", active=True) in decide(s).actions
+    assert _woken(s) in decide(s).actions
 
 
 @pytest.mark.parametrize(("there", "opens"), [((A_JOB,), False), ((), True)], ids=["there", "gone"])

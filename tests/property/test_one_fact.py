@@ -475,6 +475,7 @@ def test_giving_back_writes_each_queue_anew_also_where_it_is_closed_already():
 @each({
     "a queue": queue(epoch=20),
     "a LocalQueue": queue(local_queues=(replace(a_queue().local_queues[0], epoch=20),)),
+    "work": queue(workloads=(replace(a_workload(), epoch=20),)),
     "a record": target(record=replace(a_lowered_target().record, epoch=20)),
     "the status": status(epoch=20),
 })  # fmt: skip

@@ -230,6 +230,6 @@ def test_what_is_undone_is_not_owed_any_more(s):
     status = replace(s.status, owed=Owed(local_queues=(queue,), workloads=(work,)))
 
     status = noted(status, ReopenLocalQueue("batch", "lq", "l", "Hold", "None", 1), Verdict.DONE)
-    status = noted(status, SetActive("batch", "w", "w", active=True), Verdict.GONE)
+    status = noted(status, SetActive("batch", "w", "w", active=True, epoch=1), Verdict.GONE)
 
     assert status.owed == Owed()

@@ -162,7 +162,7 @@ def test_stopping_one_work_that_waits_breaks_p4(how: str):
     world = lent(a_setup(jobs=(a_job(SHORT, runtime=(minutes(9), minutes(9))),)))
     work = next(w for w in look(world).queue(SHORT).workloads if w.admitted)
     pod = look(world).on_cards(Role.BATCH)[0]
-    sleep = SetActive(work.namespace, work.name, work.uid, active=False)
+    sleep = SetActive(work.namespace, work.name, work.uid, active=False, epoch=1)
 
     with pytest.raises(Violation, match="P4"):
         world.cluster.apply(sleep if how == "deactivate" else EvictPod(pod))

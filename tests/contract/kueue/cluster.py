@@ -87,6 +87,10 @@ class Cluster(ABC):
         """
 
     @abstractmethod
+    def activate(self, job: str, *, active: bool) -> None:
+        """A person writes its Workload's spec.active."""
+
+    @abstractmethod
     def finish(self, job: str) -> None:
         """Its pod ends well."""
 

@@ -123,6 +123,9 @@ class Real(Cluster):
         with _refused():
             self.api.post(JOBS, body)
 
+    def activate(self, job: str, *, active: bool) -> None:
+        self._patch(self.of_work(job), active=active)
+
     def finish(self, job: str) -> None:
         (pod,) = self.pods(job)
         notes = {"annotations": {"kubelab/finish": "succeeded"}}

@@ -115,6 +115,9 @@ class Simulated(Cluster):
         if not self.world.backlog.create(work):
             raise RefusedError
 
+    def activate(self, job: str, *, active: bool) -> None:
+        self.people.activate(self.objects.works["default", job], active=active)
+
     def finish(self, job: str) -> None:
         work = self.objects.works["default", job]
         (pod,) = self.objects.pods_of(work)

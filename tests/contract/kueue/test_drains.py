@@ -15,7 +15,7 @@ HOLD, DRAIN, NONE = StopPolicy.HOLD, StopPolicy.HOLD_AND_DRAIN, StopPolicy.NONE
 def activate(cluster: Cluster, job: str, *, active: bool) -> None:
     work = cluster.work(job)
     assert work is not None
-    action = SetActive(work.namespace, work.name, work.uid, active=active)
+    action = SetActive(work.namespace, work.name, work.uid, active=active, epoch=1)
     assert cluster.apply(action).verdict is Verdict.DONE
 
 

@@ -46,7 +46,7 @@ def test_the_ladder_below_a_dead_kueue(cluster: Cluster):
         with pytest.raises(RefusedError):
             cluster.submit("other", "q")
         fence = FenceQueue(queue.name, queue.uid, 7, cluster.rule)
-        sleep = SetActive(work.namespace, work.name, work.uid, active=False)
+        sleep = SetActive(work.namespace, work.name, work.uid, active=False, epoch=1)
         assert "webhook" in cluster.rehearse(fence)
         assert cluster.apply(fence).verdict is Verdict.REFUSED
         assert cluster.apply(sleep).verdict is Verdict.REFUSED

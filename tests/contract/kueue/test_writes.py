@@ -9,6 +9,7 @@ from idlewin.core.decision import (
     ReopenLocalQueue,
     ScaleBack,
     ScaleToZero,
+    SetActive,
     SetStopPolicy,
     StopLocalQueue,
     Verdict,
@@ -77,6 +78,67 @@ def test_a_late_closing_of_a_local_queue_finds_the_fence(cluster: Cluster):
     assert cluster.apply(replace(late, epoch=4)).verdict is Verdict.DONE
     (after,) = cluster.queue("q").local_queues
     assert after.stop_policy is HOLD
+
+
+@fact("10.8", "What a tenant has stopped is not opened when idlewin gives back, though it is the "
+      "value that idlewin wanted to write.")  # fmt: skip
+def test_a_local_queue_that_its_tenant_stopped_stays_stopped(cluster: Cluster):
+    cluster.make_queue("q")
+    (local,) = cluster.queue("q").local_queues
+    cluster.set_local("q", HOLD)
+    stop = StopLocalQueue(local, cluster.queue("q").name, HOLD, epoch=3)
+    give = ReopenLocalQueue(local.namespace, local.name, local.uid, "Hold", "None", epoch=4)
+
+    assert [cluster.apply(one).verdict for one in (stop, give)] == [Verdict.DONE] * 2
+    (after,) = cluster.queue("q").local_queues
+    assert (after.stop_policy, after.stop_writer, after.epoch) == (HOLD, "kubectl", 4)
+    cluster.set_local("q", NONE)
+    cluster.until("theirs", lambda: cluster.queue("q").local_queues[0].stop_policy is NONE)
+    assert cluster.apply(replace(stop, epoch=5)).verdict is Verdict.DONE
+    assert cluster.apply(replace(give, epoch=6)).verdict is Verdict.DONE
+    (after,) = cluster.queue("q").local_queues
+    assert after.stop_policy is NONE, "it was ours this time"
+
+
+@fact("10.9", "A Workload carries our epoch: a stop that was decided before another woke it is "
+      "refused, though nothing of it had to be changed.")  # fmt: skip
+def test_a_late_stop_of_work_finds_the_fence(cluster: Cluster):
+    sleep, wake = a_job_that_runs(cluster)
+    assert cluster.apply(replace(wake, epoch=4)).verdict is Verdict.DONE
+
+    assert cluster.apply(replace(sleep, epoch=3)).verdict is Verdict.REFUSED
+    assert cluster.apply(replace(wake, epoch=2)).verdict is Verdict.DONE
+    seen = cluster.work("job")
+    assert (seen.active, seen.epoch) == (True, 4), "a newer fence stays"
+    assert cluster.runs("job"), "the fence is nothing to Kueue"
+    assert cluster.apply(replace(sleep, epoch=4)).verdict is Verdict.DONE
+    cluster.until("the stop", lambda: cluster.evicted("job"))
+    assert cluster.apply(replace(wake, epoch=5)).verdict is Verdict.DONE
+    cluster.until("its return", lambda: cluster.runs("job"))
+
+
+@fact("10.10", "A person's stop of a Workload is not undone when idlewin gives back, though idlewin "
+      "wanted to stop it, too.")  # fmt: skip
+def test_work_that_a_person_stopped_is_not_woken(cluster: Cluster):
+    sleep, wake = a_job_that_runs(cluster)
+    cluster.activate("job", active=False)
+
+    assert [cluster.apply(one).verdict for one in (sleep, wake)] == [Verdict.DONE] * 2
+    assert not cluster.work("job").active
+    cluster.activate("job", active=True)
+    cluster.until("its return", lambda: cluster.runs("job"))
+    assert [cluster.apply(one).verdict for one in (sleep, wake)] == [Verdict.DONE] * 2
+    assert cluster.work("job").active, "it was ours this time"
+
+
+def a_job_that_runs(cluster: Cluster) -> tuple[SetActive, SetActive]:
+    """Its stop, and its undoing."""
+    cluster.make_queue("q")
+    cluster.submit("job", "q")
+    cluster.until("a pod", lambda: cluster.runs("job"))
+    work = cluster.work("job")
+    sleep = SetActive(work.namespace, work.name, work.uid, active=False, epoch=1)
+    return sleep, replace(sleep, active=True)
 
 
 @fact("10.3", "Whoever writes None opens a queue that idlewin closed, and is known by name.")

@@ -1,0 +1,72 @@
+"""Laws of work that is stopped and woken, as the adapter writes it: late, or over another's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import given, strategies as st
+
+from idlewin.core.decision import ReopenLocalQueue, SetActive, StopLocalQueue, Verdict
+from idlewin.core.pool import EPOCH, LocalQueue, StopPolicy
+from tests.property.server import mark
+from tests.property.test_writes import LOCAL, WORK, Place, epochs, maybe, policy, some
+
+stops = st.sampled_from([StopPolicy.HOLD, StopPolicy.HOLD_AND_DRAIN])
+
+
+def active(place: Place) -> Any:
+    return place.server.get(WORK)["spec"].get("active", True)
+
+
+@some
+@given(epochs, epochs, maybe)
+def test_who_comes_after_work_was_woken_puts_none_to_sleep(late, back, was_stopped):
+    place = Place()
+    sleep = SetActive("batch", "w", "w", active=False, epoch=late)
+    if was_stopped:
+        place.apply(sleep)
+    for epoch in (back, 1):
+        place.apply(SetActive("batch", "w", "w", active=True, epoch=epoch))
+    assert mark(place.server.get(WORK), EPOCH) == str(back)
+
+    verdict = place.apply(sleep).verdict
+
+    assert verdict is (Verdict.REFUSED if back > late else Verdict.DONE)
+    assert active(place) is (back > late)
+
+
+@some
+@given(maybe, maybe)
+def test_work_that_another_stopped_is_not_woken(ours_first, theirs_again):
+    place = Place()
+    sleep = SetActive("batch", "w", "w", active=False, epoch=1)
+    if ours_first:
+        place.apply(sleep)
+    if theirs_again:
+        place.person(WORK, {"spec": {"active": True}})
+    place.person(WORK, {"spec": {"active": False}})
+    place.apply(sleep)
+
+    assert place.apply(replace(sleep, active=True, epoch=2)).verdict is Verdict.DONE
+    # The same value again moves no ownership: what was ours stays ours.
+    assert active(place) is (ours_first and not theirs_again)
+
+
+@some
+@given(stops, maybe, maybe)
+def test_a_local_queue_that_another_stopped_is_not_opened(stop, ours_first, theirs_again):
+    place = Place()
+    seen = LocalQueue(namespace="batch", name="lq", uid="l", stop_policy=StopPolicy.NONE)
+    closing = StopLocalQueue(seen, "short", stop, 1)
+    if ours_first:
+        place.apply(closing)
+    if theirs_again:
+        place.person(LOCAL, {"spec": {"stopPolicy": "None"}})
+    place.person(LOCAL, {"spec": {"stopPolicy": stop.value}})
+    place.apply(closing)
+
+    give = ReopenLocalQueue("batch", "lq", "l", stop.value, "None", 2)
+    assert place.apply(give).verdict is Verdict.DONE
+    ours = ours_first and not theirs_again
+    assert policy(place.server.get(LOCAL)) == ("None" if ours else stop.value)
