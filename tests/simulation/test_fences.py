@@ -48,8 +48,8 @@ def lent(*jobs, seed: int = 3) -> World:
     return world
 
 
-def until(world: World, holds: Callable[[], object], within: timedelta = minutes(60)) -> None:
-    end = world.clock.now() + within
+def until(world: World, holds: Callable[[], object]) -> None:
+    end = world.clock.now() + minutes(60)
     while not holds():
         assert world.clock.now() < end
         world.clock.run(world.clock.now() + seconds(0.1))

@@ -117,8 +117,8 @@ def test_a_late_stop_of_work_finds_the_fence(cluster: Cluster):
     cluster.until("its return", lambda: cluster.runs("job"))
 
 
-@fact("10.10", "A person's stop of a Workload is not undone when idlewin gives back, though idlewin "
-      "wanted to stop it, too.")  # fmt: skip
+@fact("10.10", "A person's stop of a Workload is not undone when idlewin gives back, though "
+      "idlewin wanted to stop it, too.")  # fmt: skip
 def test_work_that_a_person_stopped_is_not_woken(cluster: Cluster):
     sleep, wake = a_job_that_runs(cluster)
     cluster.activate("job", active=False)
