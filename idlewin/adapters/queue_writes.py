@@ -42,8 +42,10 @@ class QueueWrites:
                 self._may_open(raw, action)
             elif _foreign(raw) and not self._as_looked_at(raw):
                 raise ChangedError(f"ClusterQueue {action.queue} was closed by somebody meanwhile")
-            # A leader that was believed dead must not take the fence down.
+            # A leader that was believed dead must not take the fence down, nor evict what is new.
             epoch = max(action.epoch, epoch_of(raw) or 0)
+            if action.policy is StopPolicy.HOLD_AND_DRAIN and epoch > action.epoch:
+                raise RefusalError(f"ClusterQueue {action.queue} has epoch {epoch}: a late drain")
             is_so = policy_of(raw) is action.policy and left_of(raw) is action.policy
             if is_so and epoch_of(raw) == epoch:
                 return None

@@ -98,7 +98,8 @@ class SetStopPolicy:
 
     An opening (``NONE``) reads the queue anew first, and is refused where the epoch on it is newer
     than ours, its UID is another, or somebody else closed it meanwhile. A closing is a conflict
-    where somebody else closed it meanwhile: theirs stands.
+    where somebody else closed it meanwhile: theirs stands. A hold wins whatever its epoch is; a
+    drain of an older one is refused, for the work that it was meant for is that of an older window.
     """
 
     queue: str

@@ -177,10 +177,10 @@ class Writes:
             return Outcome(action, Verdict.GONE, "404 the queue is not there, or is another")
         if not self._kueue.up:
             return Outcome(action, Verdict.REFUSED, WEBHOOK)
-        newer = queue.epoch is not None and queue.epoch > action.epoch
-        if action.policy is StopPolicy.NONE and newer:
-            return Outcome(action, Verdict.REFUSED, f"its epoch {queue.epoch} is newer")
-        asked = (action.policy, action.policy, action.epoch)
+        epoch = max(queue.epoch or 0, action.epoch)
+        if action.policy is not StopPolicy.HOLD and epoch > action.epoch:
+            return Outcome(action, Verdict.REFUSED, f"its epoch {epoch} is newer")
+        asked = (action.policy, action.policy, epoch)
         if (queue.stop_policy, queue.left, queue.epoch) == asked:
             return Outcome(action, Verdict.DONE, "it is so already")
         if queue.stop_policy is not action.policy:
@@ -188,7 +188,7 @@ class Writes:
             queue.stop_policy, queue.writer = action.policy, MANAGER
             queue.wrote_at = self._clock.now()
             self._kueue.queue_written(queue)
-        queue.epoch, queue.left = action.epoch, action.policy
+        queue.epoch, queue.left = epoch, action.policy
         self._objects.touch(queue)
         return Outcome(action, Verdict.DONE)
 

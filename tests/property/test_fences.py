@@ -1,22 +1,58 @@
-"""Laws of work that is stopped and woken, as the adapter writes it: late, or over another's."""
+"""Laws of drains, and of what is stopped and given back below a queue: late, or over another's."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
 
-from hypothesis import given, strategies as st
+from hypothesis import assume, given, strategies as st
 
-from idlewin.core.decision import ReopenLocalQueue, SetActive, StopLocalQueue, Verdict
+from idlewin.core.decision import (
+    ReopenLocalQueue,
+    SetActive,
+    SetStopPolicy,
+    StopLocalQueue,
+    Verdict,
+)
 from idlewin.core.pool import EPOCH, LocalQueue, StopPolicy
 from tests.property.server import mark
-from tests.property.test_writes import LOCAL, WORK, Place, epochs, maybe, policy, some
+from tests.property.test_writes import (
+    LOCAL,
+    QUEUE,
+    WORK,
+    Place,
+    epochs,
+    maybe,
+    policies,
+    policy,
+    some,
+)
 
 stops = st.sampled_from([StopPolicy.HOLD, StopPolicy.HOLD_AND_DRAIN])
 
 
 def active(place: Place) -> Any:
     return place.server.get(WORK)["spec"].get("active", True)
+
+
+@some
+@given(epochs, epochs, policies, maybe)
+def test_a_drain_of_an_older_epoch_is_refused_and_a_hold_wins(late, there, stop, lags):
+    assume(stop is not StopPolicy.NONE)
+    place = Place()
+    closing = SetStopPolicy("short", "q", stop, late, "b580")
+    opening = SetStopPolicy("short", "q", StopPolicy.NONE, there, "b580")
+    seen = place.server.get(QUEUE)
+    place.apply(opening)
+    if lags:
+        place.stores.queues.upsert(seen)
+
+    verdict = place.apply(closing).verdict
+
+    refused = stop is StopPolicy.HOLD_AND_DRAIN and late < there
+    assert verdict is (Verdict.REFUSED if refused else Verdict.DONE)
+    assert policy(place.server.get(QUEUE)) == ("None" if refused else stop.value)
+    assert mark(place.server.get(QUEUE), EPOCH) == str(max(late, there)), "the fence stays up"
 
 
 @some

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 
-from idlewin.core.decision import Action, Outcome, SetActive, StopLocalQueue, Verdict
+from idlewin.core.decision import Action, Outcome, SetActive, SetStopPolicy, StopLocalQueue, Verdict
 from idlewin.core.phase import Phase
 from idlewin.core.pool import StopPolicy
 from idlewin.sim.cluster import Calm
@@ -18,6 +18,7 @@ from tests.simulation.swarm import controller
 from tests.simulation.test_late_writes import Meanwhile, phase
 
 AGREED = a_job(runtime=(minutes(240), minutes(240)), depth=1, total=1)
+DRAIN = StopPolicy.HOLD_AND_DRAIN
 #: In a queue whose work is to be under contract it has none.
 ODD = a_job(contract=False, max_runtime=minutes(45), runtime=(minutes(40), minutes(40)), depth=1,
             total=1)  # fmt: skip
@@ -80,6 +81,31 @@ def test_work_is_not_put_to_sleep_by_a_leader_that_wakes_after_another_gave_all_
 
     assert late.answers[-1].verdict is Verdict.REFUSED
     assert agreed(world).active, "asleep, and on nobody's record"
+
+
+def test_a_drain_of_a_leader_that_wakes_in_a_later_window_evicts_nothing():
+    world = lent(AGREED, seed=5)
+    evicted: list[str] = []
+
+    def another_goes_on() -> None:
+        world.start_controller(alone=False)
+        until(world, lambda: phase(world) == Phase.SERVING)
+        for work in list(world.objects.works.values()):
+            world.kueue.finish(work)
+        world.backlog.keep(ODD)
+        People(world).pause(NAME, paused=False)
+        until(world, lambda: any(work.admitted for work in world.objects.works.values()))
+        world.kueue.on_evict.append(lambda work, _: evicted.append(work.name))
+
+    late = Meanwhile(
+        lambda action: isinstance(action, SetStopPolicy) and action.policy is DRAIN, another_goes_on
+    )
+    world.cluster.interference = late
+    People(world).pause(NAME, paused=True)
+    on(world, minutes(160))
+
+    assert late.answers[-1].verdict is Verdict.REFUSED
+    assert not evicted, "evicted, and never agreed to that"
 
 
 def test_work_that_a_person_stopped_where_our_stop_failed_is_left_to_that_person():

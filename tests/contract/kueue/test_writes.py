@@ -80,6 +80,21 @@ def test_a_late_closing_of_a_local_queue_finds_the_fence(cluster: Cluster):
     assert after.stop_policy is HOLD
 
 
+@fact("10.11", "A drain of an earlier return than the epoch on a ClusterQueue is refused; a hold "
+      "is written, and the epoch stays.")  # fmt: skip
+def test_a_late_drain_evicts_nothing(cluster: Cluster):
+    cluster.make_queue("q")
+    later, late = replace(a_policy(cluster, NONE), epoch=4), a_policy(cluster, DRAIN)
+    assert cluster.apply(later).verdict is Verdict.DONE
+
+    assert cluster.apply(replace(late, epoch=3)).verdict is Verdict.REFUSED
+    assert (cluster.queue("q").stop_policy, cluster.queue("q").epoch) == (NONE, 4)
+    assert cluster.apply(replace(late, epoch=3, policy=HOLD)).verdict is Verdict.DONE
+    assert (cluster.queue("q").stop_policy, cluster.queue("q").epoch) == (HOLD, 4)
+    assert cluster.apply(replace(late, epoch=4)).verdict is Verdict.DONE
+    assert cluster.queue("q").stop_policy is DRAIN
+
+
 @fact("10.8", "What a tenant has stopped is not opened when idlewin gives back, though it is the "
       "value that idlewin wanted to write.")  # fmt: skip
 def test_a_local_queue_that_its_tenant_stopped_stays_stopped(cluster: Cluster):
