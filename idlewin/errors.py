@@ -65,6 +65,18 @@ class Finding:
         )
 
 
+def unreadable(error: Exception) -> str:
+    """Why a file cannot be read, without Python's words where it is one of the usual reasons."""
+    if isinstance(error, IsADirectoryError):
+        return "it is a directory"
+    if isinstance(error, FileNotFoundError):
+        return "there is no such file"
+    if isinstance(error, UnicodeError):
+        return "it is no text"
+    strerror = error.strerror if isinstance(error, OSError) else None
+    return strerror or " ".join(str(error).split())
+
+
 class RuleError(IdlewinError):
     """A rule cannot be read: change the rule."""
 

@@ -26,6 +26,7 @@ from idlewin.errors import Finding, Problem, RuleError
 from idlewin.rulehead import head_problems, name_of
 from idlewin.wording import shown, spelled
 
+_GZIPPED = b"\x1f\x8b"
 _YAML_1_1_BOOL = frozenset({"y", "n", "yes", "no", "on", "off"})
 
 
@@ -137,6 +138,9 @@ def _read_file(path: Path) -> RuleFiles:
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
+        if raw.startswith(_GZIPPED):
+            said = "is gzipped, as a trace is, and no rule file; name a rule file here"
+            return RuleFiles(unreadable=(_of_file(path, said),))
         line = raw.count(b"\n", 0, error.start) + 1
         return RuleFiles(
             unreadable=(_of_file(path, "is not UTF-8 text; save the file as UTF-8", line),)

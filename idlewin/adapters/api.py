@@ -25,7 +25,7 @@ from urllib3.exceptions import HTTPError, ReadTimeoutError
 from idlewin import __version__
 from idlewin.adapters.clock import ServerClock
 from idlewin.core.pool import MANAGER
-from idlewin.errors import UsageError
+from idlewin.errors import UsageError, unreadable
 
 Json = dict[str, Any]
 
@@ -285,7 +285,7 @@ def _no_way(kubeconfig: Path | None, context: str | None, error: Exception) -> s
         names = []
     if context is not None and names and context not in names:
         return f"kubeconfig {where} has no context {context!r}; it has {', '.join(names)}"
-    told = " ".join(str(error).split())
+    told = unreadable(error)
     return f"kubeconfig {where} cannot be used: {told}; name another with --kubeconfig"
 
 

@@ -187,9 +187,11 @@ def _tables(case: Case, found: Mapping[str, Result]) -> Iterator[Table]:
         caption="HW@N: at N late returns a card-week; HF@N: where N of the returns are late",
         **LEFT,
     )
+    hindsight = any(not result.causal for result in found.values())
     spent = Table(
         title=f"{case.trace}: late returns a card-week, and what HW@1 is like",
-        caption="* settings chosen in hindsight; 'over': a budget was broken by more than chance",
+        caption=("* settings chosen in hindsight; " if hindsight else "")
+        + "'over': a budget was broken by more than chance",
         **LEFT,
     )
     for table in (bought, spent):

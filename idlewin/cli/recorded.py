@@ -10,11 +10,12 @@ from idlewin import traces
 from idlewin.adapters.clock import ServerClock
 from idlewin.core.rule import Rule
 from idlewin.core.score import Delays
+from idlewin.core.text import format_duration
 from idlewin.core.window import Span, total
 from idlewin.errors import UnreachableError, UsageError
 from idlewin.observe import PAST, STEP
 from idlewin.options import Options
-from idlewin.replay import Case, remembered
+from idlewin.replay import LEAST, Case, remembered
 from idlewin.rulecheck import checked
 from idlewin.rulefile import Document, read_files
 from idlewin.wiring import metrics_of
@@ -31,6 +32,8 @@ def demo_rule() -> Path:
 
 def one_rule(path: Path) -> tuple[Document, Rule]:
     """The one rule of a file. Raises UsageError, with the errors that ``check`` tells."""
+    if path.is_dir():
+        raise UsageError(f"{path} is a directory; name a file with one rule")
     found = checked(read_files([path]))
     errors = [str(finding) for finding in found.findings if not finding.warning]
     if errors:
@@ -58,6 +61,11 @@ def recorded(rule: Rule, trace: Path, names: Sequence[str] | None, seed: int = 1
         )
     origin = about.origin.astimezone(UTC)
     covers = Span(origin, origin + minutes * MINUTE)
+    if covers.length < LEAST:
+        raise UsageError(
+            f"{trace}: {format_duration(covers.length)} of demand; {format_duration(LEAST)} is "
+            "the least"
+        )
     return [
         Case(
             card=name,

@@ -23,7 +23,7 @@ from idlewin.cli.connection import (
     a_url,
 )
 from idlewin.core.text import format_duration, parse_duration
-from idlewin.errors import Exit, UsageError
+from idlewin.errors import Exit, UsageError, unreadable
 from idlewin.options import Options
 from idlewin.rulefile import read_files
 from idlewin.wiring import dry_run, live
@@ -164,14 +164,17 @@ def _token(path: Path | None) -> str:
         return ""
     try:
         token = path.read_text().strip()
-    except OSError as error:
-        raise UsageError(f"--token-file {path} cannot be read: {error.strerror}") from None
+    except (OSError, UnicodeError) as error:
+        raise UsageError(f"--token-file {path} cannot be read: {unreadable(error)}") from None
     if not token:
         raise UsageError(f"--token-file {path} is empty; write a token into it")
     return token
 
 
 def _at_least(option: str, text: str, least: timedelta) -> timedelta:
+    if text.isdecimal():
+        # Seconds are meant here, and the minutes of a rule would be no good example.
+        raise UsageError(f"{option} {text} has no unit; write {text}s")
     try:
         found = parse_duration(text)
     except ValueError as error:

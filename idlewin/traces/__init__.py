@@ -3,7 +3,8 @@
 A trace is a gzipped CSV file with the columns ``card,start,end,demand``: runs of busy minutes
 since an origin, the end exclusive; between rows the card is idle. ``demand`` is the number of
 requests in the run, empty where it is not known. Beside ``NAME.csv.gz`` there may be a
-``NAME.json`` with ``minutes, test_from, origin, licence, source``. No replay and no scoring here.
+``NAME.json`` with ``minutes, test_from, origin, licence, source, cards``.
+No replay and no scoring here.
 """
 
 from __future__ import annotations
@@ -23,11 +24,18 @@ from typing import Any
 
 from idlewin.core.load import History
 from idlewin.core.window import Span, clipped, merged
+from idlewin.errors import unreadable
+from idlewin.wording import nearest
 
 COLUMNS = ["card", "start", "end", "demand"]
 #: Minute 0 of a trace that names no origin: a Monday.
 ORIGIN = datetime(2026, 1, 5, tzinfo=UTC)
 _LONGEST = 10 * 366 * 24 * 60
+_TRACE = f"a gzipped CSV file with the columns {','.join(COLUMNS)}"
+#: What may be told of a trace; what else there is to say of it, too.
+_KNOWN = frozenset({"minutes", "test_from", "origin", "licence", "source", "cards"})
+_BESIDE = 'write {"minutes": ..., "test_from": ...} into it, or take it away'
+_OF_SEVERAL = 'name a JSON file such as {"NAME": {"minutes": ..., "test_from": ...}}'
 
 
 class TraceError(ValueError):
@@ -97,32 +105,36 @@ def load(path: Path | str) -> dict[str, Runs]:
 def about(path: Path | str) -> About:
     """What the JSON file beside a trace says; defaults where there is none. Raises TraceError."""
     path = Path(path)
-    beside = path.with_name(path.name.removesuffix(".gz").removesuffix(".csv") + ".json")
+    beside = path.parent / (path.name.removesuffix(".gz").removesuffix(".csv") + ".json")
     if not beside.exists():
         return About()
-    return _about(_object(beside), beside)
+    return _about(_object(beside, _BESIDE), beside)
 
 
 def about_in(path: Path | str, name: str) -> About:
     """What a JSON file that tells of several traces says of one. Raises TraceError."""
     path = Path(path)
-    told = _object(path)
+    told = _object(path, _OF_SEVERAL)
     if not isinstance(told.get(name), dict):
         raise TraceError(f"{path}: it tells nothing of {name!r}; it has {', '.join(sorted(told))}")
     return _about(told[name], path)
 
 
-def _object(path: Path) -> dict[str, Any]:
+def _object(path: Path, remedy: str) -> dict[str, Any]:
     try:
         told = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise TraceError(f"{path}: {error}; mend or remove it") from None
+    except (OSError, UnicodeError) as error:
+        raise TraceError(f"{path}: {unreadable(error)}; {remedy}") from None
+    except ValueError as error:
+        raise TraceError(f"{path}: it is no JSON: {error}; {remedy}") from None
     if not isinstance(told, dict):
-        raise TraceError(f'{path}: it holds no JSON object; write {{"minutes": ...}}')
+        raise TraceError(f"{path}: it holds no JSON object; {remedy}")
     return told
 
 
 def _about(told: Mapping[str, Any], path: Path) -> About:
+    for field in told.keys() - _KNOWN:
+        raise TraceError(f"{path}: it may not say {field!r}{nearest(field, _KNOWN)}")
     return About(
         minutes=_whole(told, "minutes", path),
         test_from=_whole(told, "test_from", path) or 0,
@@ -166,12 +178,12 @@ def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
             for row in reader:
                 if row:
                     yield reader.line_num, row
-    except FileNotFoundError:
-        raise TraceError(f"{path}: there is no such file") from None
     except gzip.BadGzipFile:
         raise TraceError(f"{path}: it is not gzipped; run gzip on it") from None
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as error:
+    except (EOFError, zlib.error) as error:
         raise TraceError(f"{path}: it cannot be read ({error}); is it cut short?") from None
+    except (OSError, UnicodeError, csv.Error) as error:
+        raise TraceError(f"{path}: {unreadable(error)}; name a trace, {_TRACE}") from None
 
 
 def _run(row: list[str], where: str) -> tuple[str, Run]:
@@ -182,11 +194,13 @@ def _run(row: list[str], where: str) -> tuple[str, Run]:
     card, *numbers = (field.strip() for field in row)
     if not card:
         raise TraceError(f"{where}: card is empty; give the card a name")
+    start, end = (
+        _minute(name, text, where) for name, text in zip(COLUMNS[1:3], numbers[:2], strict=True)
+    )
     try:
-        start, end = int(numbers[0]), int(numbers[1])
         demand = float(numbers[2]) if numbers[2] else None
-    except ValueError as error:
-        raise TraceError(f"{where}: {error}; start and end are whole minutes") from None
+    except ValueError:
+        demand = math.nan
     if not 0 <= start < end <= _LONGEST:
         raise TraceError(
             f"{where}: {card} from {start} to {end}; a run starts at 0 or later, "
@@ -195,6 +209,15 @@ def _run(row: list[str], where: str) -> tuple[str, Run]:
     if demand is not None and not (math.isfinite(demand) and demand >= 0):
         raise TraceError(f"{where}: demand {numbers[2]}; write a count, or leave it empty")
     return card, Run(start, end, demand)
+
+
+def _minute(name: str, text: str, where: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise TraceError(
+            f"{where}: {name} is {text!r}; write whole minutes since the trace's origin"
+        ) from None
 
 
 def _joined(one: Run, other: Run) -> Run:

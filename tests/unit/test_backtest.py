@@ -157,7 +157,9 @@ def test_the_command_writes_figures_windows_and_a_picture(tmp_path, capsys):
         f"--json {out}/f.json --windows {out}/w.csv.gz --picture {out}/p.png".split()
     )
 
-    assert code == 0, capsys.readouterr()
+    shown = capsys.readouterr()
+    assert code == 0, shown
+    assert "settings chosen in hindsight" in shown.out
     told = json.loads((out / "f.json").read_text())
     assert (told["trace"], told["cards"], told["open_s"], told["return_s"]) == ("days", 1, 300, 900)
     assert set(told["policies"]) == {"hazard", *(of.name for of in PEERS)}
@@ -170,6 +172,15 @@ def test_the_command_writes_figures_windows_and_a_picture(tmp_path, capsys):
     assert rows[0] == ["card", "open", "close", "ready"]
     assert all(int(o) < int(c) < int(r) for _, o, c, r in rows[1:])
     assert (out / "p.png").stat().st_size > 10_000
+
+
+def test_of_hindsight_is_spoken_only_where_there_is_some(tmp_path, capsys):
+    trace = a_trace(tmp_path)
+
+    assert code_of(f"backtest --trace {trace} --forecaster elapsed --cores 1".split()) == 0
+    shown = capsys.readouterr().out
+    assert "'over': a budget was broken" in shown
+    assert "hindsight" not in shown
 
 
 @pytest.mark.parametrize(

@@ -86,6 +86,7 @@ def test_a_verb_that_cannot_be_loaded_does_not_take_the_others_with_it(monkeypat
         (("give-back", "r", "--stale", "15m"), "error: name one rule, or write --all, or --stale"),
         (("give-back", "r", "--all"), "or --stale DURATION; not both"),
         (("give-back", "--stale", "soon"), "error: --stale: 'soon' is not a duration"),
+        (("run", "--tick", "15"), "error: --tick 15 has no unit; write 15s"),
         (("check", "no/such/path"), "error: no/such/path is not there; name a rule file or a"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -143,6 +144,7 @@ def test_a_broken_document_leaves_its_neighbours_whole(tmp_path, broken):
         (b"", "rules.yaml: is empty; write a rule, or take the file away"),
         (b"# only a comment\n---\n", "rules.yaml: is empty"),
         (b"a: b\nc: \xff\n", "rules.yaml:2: is not UTF-8 text; save the file as UTF-8"),
+        (gzip.compress(b"card,start,end,demand\n"), "rules.yaml: is gzipped, as a trace is"),
     ],
 )
 def test_a_file_without_a_rule_says_so(tmp_path, text, finding):

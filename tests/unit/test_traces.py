@@ -14,6 +14,7 @@ import pytest
 from idlewin.core.window import Span
 from idlewin.traces import (
     ORIGIN,
+    About,
     Run,
     TraceError,
     TraceWarning,
@@ -63,11 +64,12 @@ def test_runs_that_overlap_are_joined_with_a_warning_that_names_the_line(tmp_pat
         ("a,0,1\n", 2, "3 fields; write 4: card,start,end,demand"),
         ("a,0,1,2,3\n", 2, "5 fields; write 4"),
         (" ,0,1,2\n", 2, "card is empty"),
-        ("a,0.5,1,2\n", 2, "start and end are whole minutes"),
-        ("a,0,,2\n", 2, "start and end are whole minutes"),
+        ("a,0.5,1,2\n", 2, "start is '0.5'; write whole minutes since the trace's origin"),
+        ("a,0,2026-01-05,2\n", 2, "end is '2026-01-05'; write whole minutes"),
+        ("a,0,,2\n", 2, "end is ''; write whole minutes"),
         ("a,0,1,nan\n", 2, "demand nan; write a count"),
         ("a,0,1,-2\n", 2, "demand -2; write a count"),
-        ("a,0,1,many\n", 2, "could not convert"),
+        ("a,0,1,many\n", 2, "demand many; write a count"),
     ],
 )
 def test_an_odd_row_is_named_with_its_line_and_a_remedy(
@@ -91,7 +93,7 @@ def test_an_odd_row_is_named_with_its_line_and_a_remedy(
         (gzip.compress(b"card;start;end\n"), "write 'card,start,end,demand'"),
         (gzip.compress(HEADER.encode()), "there is no row in it"),
         (gzip.compress(HEADER.encode() + b"a,0,1,2\n")[:-12], "is it cut short?"),
-        (gzip.compress(b"\xff\xfe\x00"), "it cannot be read"),
+        (gzip.compress(b"\xff\xfe\x00"), "it is no text; name a trace, a gzipped CSV file"),
     ],
 )
 def test_a_file_that_is_no_trace_is_told_with_a_remedy(
@@ -112,6 +114,17 @@ def test_a_missing_file_and_a_missing_card_are_told(tmp_path: Path) -> None:
         load(tmp_path / "gone.csv.gz")
     with pytest.raises(TraceError, match="no card 'x'; it has a, b"):
         card_of({"b": (), "a": ()}, "x", "some.csv.gz")
+
+
+@pytest.mark.parametrize("named", ["", ".", "/"])
+def test_a_directory_is_no_trace_however_it_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    assert about(named) == About()
+    with pytest.raises(TraceError, match="it is a directory; name a trace"):
+        load(named)
 
 
 def test_what_is_known_of_a_trace_is_read_from_the_file_beside_it(tmp_path: Path) -> None:
@@ -135,8 +148,10 @@ def test_what_is_known_of_a_trace_is_read_from_the_file_beside_it(tmp_path: Path
         ('{"test_from": true}', "test_from is True"),
         ('{"origin": "2026-01-05"}', "origin '2026-01-05'; write it as"),
         ('{"origin": "soon"}', "origin 'soon'"),
+        ('{"test_form": 60}', "it may not say 'test_form'; did you mean 'test_from'?"),
         ("[]", "no JSON object"),
-        ("{", "mend or remove it"),
+        ("{", "it is no JSON: "),
+        ("{", "or take it away"),
     ],
 )
 def test_odd_words_about_a_trace_are_an_error(tmp_path: Path, text: str, message: str) -> None:
