@@ -267,6 +267,23 @@ def test_pause_and_resume_write_the_spec_and_end_a_contest(cluster: Cluster) -> 
     assert datetime.now(UTC) - datetime.fromisoformat(resumed) < timedelta(minutes=1)
 
 
+def test_resume_all_lets_go_on_what_is_paused_and_nothing_else(cluster: Cluster) -> None:
+    for name in ("stopped-1", "stopped-2", "never-stopped"):
+        cluster.add_rule(name)
+    for name in ("stopped-1", "stopped-2"):
+        cluster.cli("pause", name)
+
+    code, out, _ = cluster.cli("resume", "--all")
+    _, again, _ = cluster.cli("resume", "--all")
+
+    paused = [cluster.rule(f"stopped-{n}")["spec"]["paused"] for n in (1, 2)]
+    assert (code, paused) == (0, [False, False])
+    assert all(f"rule stopped-{n} goes on" in out for n in (1, 2))
+    assert "never-stopped" not in out
+    assert "annotations" not in cluster.rule("never-stopped")["metadata"]
+    assert again == "no rule is paused\n"
+
+
 def test_status_shows_all_rules_and_one_with_its_conditions(cluster: Cluster) -> None:
     cluster.add_rule("shown")
     at = "2026-03-01T00:00:00Z"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -126,6 +127,20 @@ def test_rules_that_can_be_used_end_with_0_and_say_how_long_they_may_lend():
     assert done.returncode == 0
     assert "rules/office.yaml:4: office: ok\n  may lend 13.4 h a day on average" in done.stdout
     assert "warning" not in done.stdout
+
+
+@pytest.mark.parametrize(("page", "rules"), [("README.md", 1), ("docs/rule.md", 2)])
+def test_the_rules_on_the_pages_are_whole(tmp_path, page, rules):
+    blocks = re.findall(r"```yaml\n(.*?)```", (ROOT / page).read_text(), flags=re.DOTALL)
+    for number, block in enumerate(b for b in blocks if "kind: IdleRule" in b):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / "rule.yaml").write_text(block)
+
+    done = [idlewin("check", folder) for folder in sorted(tmp_path.iterdir())]
+
+    assert [one.returncode for one in done] == [0] * rules
+    assert not any("warning" in one.stdout for one in done)
 
 
 def test_a_rule_that_cannot_be_used_ends_with_1_and_the_others_are_told_too(broken):

@@ -134,7 +134,16 @@ def test_explain_of_a_cluster_that_is_not_there_is_one_line(dead, tmp_path, caps
 
 @pytest.mark.parametrize(
     "verb",
-    ["status", "status a", "pause a", "resume a", "adopt q --rule a", "give-back a", "wake a"],
+    [
+        "status",
+        "status a",
+        "pause a",
+        "resume a",
+        "resume --all",
+        "adopt q --rule a",
+        "give-back a",
+        "wake a",
+    ],
 )
 def test_each_verb_says_the_same_of_a_server_that_does_not_answer(dead, capsys, verb):
     code, err = ended(capsys, *verb.split(), "--kubeconfig", dead)
@@ -142,6 +151,17 @@ def test_each_verb_says_the_same_of_a_server_that_does_not_answer(dead, capsys, 
     assert code == 3
     assert ": the API server did not answer: 127.0.0.1:1: Failed to establish" in err
     assert "cannot be read" not in err
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("resume", "error: name one rule, or write --all\n"),
+        ("resume a --all", "error: name one rule, or write --all; not both\n"),
+    ],
+)
+def test_whom_to_resume_is_asked_before_the_cluster_is(dead, capsys, asked, said):
+    assert ended(capsys, *asked.split(), "--kubeconfig", dead) == (2, said)
 
 
 def test_a_rule_that_the_files_do_not_have_is_told_with_those_that_they_have(
