@@ -184,6 +184,7 @@ def local_queue_of(raw: Json) -> LocalQueue:
         uid=meta["uid"],
         stop_policy=policy_of(raw),
         stop_writer=raw["writer"][0],
+        stop_written_at=maybe_instant(raw["writer"][1]),
         epoch=epoch_of(raw),
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
 from idlewin.core.decision import (
     Action,
@@ -20,6 +21,9 @@ from idlewin.core.pool import MANAGER, LocalQueue, StopPolicy
 from idlewin.core.situation import Situation
 from idlewin.core.status import Owed, OwedQueue, OwedWorkload, Remembered, Status
 
+#: A closing that fails is tried often; the status is not to be written with each try.
+AGAIN = timedelta(seconds=1)
+
 
 def owed_by(s: Situation, actions: tuple[Action, ...]) -> Status:
     """The status that must be written before the actions: what they close, to be opened again."""
@@ -30,8 +34,8 @@ def owed_by(s: Situation, actions: tuple[Action, ...]) -> Status:
         match action:
             case StopLocalQueue(queue, cluster_queue, policy) if queue.uid not in known:
                 queues.append(_owed_queue(s, queue, cluster_queue, policy))
-            case StopLocalQueue(queue, _, policy):
-                queues = [_again(q, queue, policy) if q.uid == queue.uid else q for q in queues]
+            case StopLocalQueue(queue):
+                queues = [_again(s, q, action) if q.uid == queue.uid else q for q in queues]
             case SetActive(namespace, name, uid, active=False) if uid not in known:
                 workloads.append(OwedWorkload(namespace=namespace, name=name, uid=uid))
             case _:
@@ -40,10 +44,17 @@ def owed_by(s: Situation, actions: tuple[Action, ...]) -> Status:
     return replace(s.status, owed=after) if after != owed else s.status
 
 
-def _again(owed: OwedQueue, queue: LocalQueue, policy: StopPolicy) -> OwedQueue:
-    """Written anew; what a person has made of it since is what it will have back."""
+def _again(s: Situation, owed: OwedQueue, action: StopLocalQueue) -> OwedQueue:
+    """Written anew; what a person has made of it since is what it will have back.
+
+    Closed anew, and not only drained after our own hold, it settles anew.
+    """
+    queue = action.queue
     theirs = queue.stop_writer not in ("", MANAGER)
-    return replace(owed, wrote=policy.value, was=queue.stop_policy.value if theirs else owed.was)
+    was = queue.stop_policy.value if theirs else owed.was
+    anew = theirs or queue.stop_policy is StopPolicy.NONE
+    at = s.now if anew and s.now >= owed.at + AGAIN else owed.at
+    return replace(owed, wrote=action.policy.value, was=was, at=at)
 
 
 def _owed_queue(s: Situation, queue: LocalQueue, cluster: str, policy: StopPolicy) -> OwedQueue:

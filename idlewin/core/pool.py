@@ -164,6 +164,8 @@ class LocalQueue:
     stop_policy: StopPolicy
     stop_writer: str = ""
     """Who wrote stopPolicy last; empty where that does not show."""
+    stop_written_at: datetime | None = None
+    """When, as far as the API server tells."""
     epoch: int | None = None
     """The epoch at which we gave it back last; None: never."""
 

@@ -13,7 +13,7 @@ from idlewin.core import timing, whose
 from idlewin.core.decision import FenceQueue, SetStopPolicy, Verdict
 from idlewin.core.lint import must_wait, without_bound
 from idlewin.core.phase import GIVING_BACK, Phase
-from idlewin.core.pool import Pod, Queue, Role, StopPolicy, Workload
+from idlewin.core.pool import MANAGER, LocalQueue, Pod, Queue, Role, StopPolicy, Workload
 from idlewin.core.rule import OnReturn, QueueClass
 from idlewin.core.situation import Situation
 from idlewin.core.status import OwedQueue, Window, WindowQueue
@@ -92,7 +92,14 @@ def sealed_by_local_queues(s: Situation, queue: Queue) -> datetime | None:
     ):
         return None
     ours = {owed.uid: owed.at for owed in s.status.owed.local_queues}
-    return max((ours.get(local.uid, s.since) for local in queue.local_queues), default=None)
+
+    def closed_at(local: LocalQueue) -> datetime:
+        at = ours.get(local.uid, s.since)
+        # From our hold to a drain nothing is let in: it has been closed since the hold.
+        by_us = local.uid in ours and local.stop_writer in ("", MANAGER)
+        return at if by_us else max(at, local.stop_written_at or at)
+
+    return max(closed_at(local) for local in queue.local_queues)
 
 
 def stands_open(s: Situation, queue: Queue) -> bool:

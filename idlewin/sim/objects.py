@@ -122,6 +122,8 @@ class SimLocalQueue(Stored):
     cluster_queue: str
     stop_policy: StopPolicy = StopPolicy.NONE
     writer: str = "kubectl"
+    wrote_at: datetime | None = None
+    """When stopPolicy last got another value."""
     seen: StopPolicy = StopPolicy.NONE
     epoch: int | None = None
 

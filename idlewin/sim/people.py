@@ -86,6 +86,7 @@ class People:
         stored = self._objects.local_queues.get((namespace, name))
         if stored is not None and stored.stop_policy is not policy:
             stored.stop_policy, stored.writer = policy, WRITER
+            stored.wrote_at = self._world.clock.now()
             self._objects.touch(stored)
             self._world.kueue.local_queue_written(stored)
 

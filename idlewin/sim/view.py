@@ -99,6 +99,7 @@ def _queue(objects: Objects, queue: SimQueue, ours: frozenset[str]) -> Queue:
                 uid=local.uid,
                 stop_policy=local.stop_policy,
                 stop_writer=local.writer,
+                stop_written_at=local.wrote_at,
                 epoch=local.epoch,
             )
             for local in objects.local_queues_of(queue.name)

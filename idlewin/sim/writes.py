@@ -213,6 +213,7 @@ class Writes:
             return Outcome(action, Verdict.GONE, "404 the LocalQueue is not there, or is another")
         if local.stop_policy is not policy:
             local.stop_policy, local.writer = policy, MANAGER
+            local.wrote_at = self._clock.now()
             self._objects.touch(local)
             self._kueue.local_queue_written(local)
         return Outcome(action, Verdict.DONE)

@@ -18,6 +18,7 @@ from idlewin.core.situation import Situation
 from idlewin.core.status import Owed, OwedWorkload
 from idlewin.core.timing import SETTLE, drain_time
 from tests.builders import (
+    HOUR,
     MINUTE,
     NOW,
     a_batch_pod,
@@ -30,7 +31,7 @@ from tests.builders import (
     away,
     gone,
 )
-from tests.property.facts import OWED, SECOND, in_window, pool, status
+from tests.property.facts import OWED, SECOND, in_window, pool, status, stored
 
 A_JOB = a_workload("r", "resumable", admitted=True, admitted_at=NOW - MINUTE)
 OPEN = {"stop_policy": StopPolicy.NONE, "left": StopPolicy.NONE, "stopped_since": None}
@@ -165,6 +166,52 @@ def test_work_that_is_asleep_is_woken_while_serving_once_it_has_left_its_cards(f
     s = status(owed=ASLEEP)(a_situation(pool=a_pool(), load=busy))
 
     assert (_woken(s) in actions(s, **fact)) is woken
+
+
+OPENED = {"stop_writer": "argocd", "stop_policy": StopPolicy.NONE, "stopped_since": None}
+
+
+def held_below(writer: str, closed: timedelta, noted: timedelta | None = None) -> Situation:
+    """A queue that somebody opened, whose LocalQueue has been closed for so long."""
+    opened = replace(a_queue(), **OPENED)
+    local = replace(opened.local_queues[0], stop_policy=StopPolicy.HOLD, stop_writer=writer,
+                    stop_written_at=NOW - closed)  # fmt: skip
+    owed = tuple(replace(one, at=NOW - (noted or closed)) for one in OWED.local_queues)
+    s = status(since=NOW - MINUTE, owed=Owed(local_queues=owed if noted else ()))(reclaiming())
+    return pool(queues=(replace(opened, local_queues=(local,)), a_queue("resumable")))(s)
+
+
+@pytest.mark.parametrize(
+    ("writer", "closed", "noted", "settled"),
+    [
+        ("kubectl", SETTLE, None, True),
+        ("kubectl", SECOND, None, False),
+        ("kubectl", SECOND, HOUR, False),
+        ("idlewin", SECOND, HOUR, True),
+        ("idlewin", HOUR, SECOND, False),
+    ],
+    ids=["theirs", "theirs, just now", "theirs, after ours was undone", "a drain after our hold",
+         "ours, just now"],
+)  # fmt: skip
+def test_a_local_queue_counts_from_when_it_was_closed(writer, closed, noted, settled):
+    s = held_below(writer, closed, noted)
+
+    assert decide(s).after is (Phase.RESTORING if settled else Phase.RECLAIMING)
+
+
+def test_a_local_queue_that_somebody_opened_settles_anew_once_it_is_closed():
+    s = held_below("kubectl", SECOND, noted=MINUTE)
+    opened, other = s.pool.queues
+    (local,) = opened.local_queues
+    open_ = replace(opened, local_queues=(replace(local, stop_policy=StopPolicy.NONE),))
+    first = decide(pool(queues=(open_, other))(s))
+    assert [a.queue.name for a in first.actions if isinstance(a, StopLocalQueue)] == [local.name]
+
+    ours = replace(opened, local_queues=(replace(local, stop_writer="idlewin"),))
+    s = pool(queues=(ours, other))(stored(status=first.status)(s))
+
+    assert decide(s).after is Phase.RECLAIMING
+    assert decide(replace(s, now=NOW + SETTLE)).after is Phase.RESTORING
 
 
 @pytest.mark.parametrize("evict", [False, True])

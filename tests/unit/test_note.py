@@ -14,15 +14,18 @@ from tests.builders import HOUR, NOW, a_queue, a_situation, a_status
 
 
 @pytest.mark.parametrize(
-    ("seen", "writer", "was"),
+    ("seen", "writer", "was", "anew"),
     [
-        (StopPolicy.HOLD, "kubectl", "Hold"),
-        (StopPolicy.HOLD, "idlewin", "None"),
-        (StopPolicy.HOLD, "", "None"),
-        (StopPolicy.NONE, "kubectl", "None"),
+        (StopPolicy.HOLD, "kubectl", "Hold", True),
+        (StopPolicy.HOLD, "idlewin", "None", False),
+        (StopPolicy.HOLD, "", "None", False),
+        (StopPolicy.NONE, "kubectl", "None", True),
+        (StopPolicy.NONE, "", "None", True),
     ],
 )
-def test_what_a_person_makes_of_a_local_queue_that_we_closed_is_what_comes_back(seen, writer, was):
+def test_what_a_person_makes_of_a_local_queue_that_we_closed_is_what_comes_back(
+    seen, writer, was, anew
+):
     owed = OwedQueue(namespace="batch", name="lq-short", uid="l-short", cluster_queue="short",
                      was="None", wrote="Hold", at=NOW - HOUR)  # fmt: skip
     local = replace(a_queue().local_queues[0], stop_policy=seen, stop_writer=writer)
@@ -32,4 +35,5 @@ def test_what_a_person_makes_of_a_local_queue_that_we_closed_is_what_comes_back(
         situation, (StopLocalQueue(local, "short", StopPolicy.HOLD_AND_DRAIN, 1),)
     ).owed.local_queues
 
-    assert (after.was, after.wrote, after.at) == (was, "HoldAndDrain", owed.at)
+    at = NOW if anew else owed.at
+    assert (after.was, after.wrote, after.at) == (was, "HoldAndDrain", at)
