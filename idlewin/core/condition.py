@@ -51,7 +51,7 @@ class ConditionType(StrEnum):
     CLOSED_BY_OTHER = "QueueClosedByOther"
     """A person closed a queue; it stays so until ``idlewin resume``."""
     DELETION_WAITS = "DeletionWaits"
-    """The rule is being deleted, and only its closed LocalQueues keep a queue shut."""
+    """The rule is being deleted, and only its LocalQueues keep a queue closed."""
     RECORD_LOST = "RecordLost"
     """A target is at zero and neither copy of what it was is left; it is not raised."""
 

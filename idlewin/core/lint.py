@@ -167,9 +167,9 @@ def _targets(rule: Rule, pool: Pool) -> Iterator[Refusal]:
     if wanted > rule.cards.count:
         yield Refusal(
             Fault.SERVING_TOO_LARGE,
-            f"serving claims {wanted} cards at its size, but the rule has {rule.cards.count}: with "
-            "one pod a card they cannot all come back. Decide the co-tenancy: scale one of them "
-            "to zero for good, move one to other cards, or let them take turns",
+            f"serving requests {wanted} cards at its size, but the rule has {rule.cards.count}: "
+            "with one pod a card they cannot all come back. Decide the co-tenancy: scale one of "
+            "them to zero for good, move one to other cards, or let them take turns",
         )
 
 

@@ -100,7 +100,7 @@ class Reason(StrEnum):
     # YIELDING to HARVESTING
     SERVING_GONE = (
         "ServingGone",
-        "Serving's pods are gone, the cards are free, the queues are shut as wanted.",
+        "Serving's pods are gone, the cards are free, the queues are closed as wanted.",
     )
     SERVING_LEAVING = "ServingLeaving", "Serving is on its way out."
     QUEUES_NOT_SETTLED = (
@@ -138,7 +138,7 @@ class Reason(StrEnum):
     )
     DRAIN_OVERDUE = (
         "DrainOverdue",
-        "Batch did not leave in time; serving claims its cards, so the scheduler keeps them apart.",
+        "Batch did not leave in time; serving requests its cards: the scheduler keeps them apart.",
     )
     SEALING = "Sealing", "A queue is not sealed and settled yet."
     BATCH_LEAVING = "BatchLeaving", "Batch is on its way out, or runs up to its bound."

@@ -34,7 +34,7 @@ class Remembered:
     replicas: int
     """What it was. 0: it was at zero before us, so it is not ours to raise."""
     claims: int = 0
-    """Cards that one replica claims from the scheduler; 0: it opens the device node."""
+    """Cards that one replica requests from the scheduler; 0: it opens the device node."""
     ready_timeout: Duration = timedelta(minutes=15)
     on_overdue: OnOverdue = OnOverdue.ALARM
     generation: int = 0
@@ -63,7 +63,7 @@ class WindowQueue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """The frozen contract of a window."""
+    """What a window was opened on, frozen: it is given back from this alone."""
 
     __pydantic_config__: ClassVar[dict[str, Any]] = _LENIENT
 

@@ -231,7 +231,7 @@ def _wakes(plane: ControlPlane, controller: Controller, mixed: list[PoolOf]) -> 
             value=f"{trip * 1000:.1f} ms",
         ),
         Figure(
-            what=f"POST /wake to a shut queue, median of {len(waits)}",
+            what=f"POST /wake to a closed queue, median of {len(waits)}",
             value=f"{wait * 1000:.1f} ms",
         ),
         Figure(

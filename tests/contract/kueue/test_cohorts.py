@@ -58,7 +58,7 @@ def test_a_drain_hands_the_cards_to_the_sibling(cluster: Cluster):
     assert not cluster.admitted("own")
 
 
-@fact("1.4", "Quota of a Cohort is shut while all its queues are; one open queue has all of it.")
+@fact("1.4", "Quota of a Cohort is closed while all its queues are; one open queue has all of it.")
 def test_quota_on_a_cohort_is_open_to_every_open_queue(cluster: Cluster):
     cluster.make_cohort("c", 1)
     for name in ("a", "b"):

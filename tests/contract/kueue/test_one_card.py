@@ -9,7 +9,7 @@ from tests.contract.kueue.fact import fact
 HOLD, DRAIN, NONE = StopPolicy.HOLD, StopPolicy.HOLD_AND_DRAIN, StopPolicy.NONE
 
 
-@fact("12.1", "Serving that claims its card waits while batch has it, and has it as soon as the "
+@fact("12.1", "Serving that requests its card waits while batch has it, and has it as soon as the "
       "batch pod is gone.")  # fmt: skip
 @fact("12.2", "A queue that opens while serving has the card admits its job, whose pod waits until "
       "serving is gone.")  # fmt: skip
