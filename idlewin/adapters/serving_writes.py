@@ -63,8 +63,7 @@ class ServingWrites:
                 raise RefusalError(f"{action.target}: its owner has raised it; that is kept")
             if record is not None and record.rule != action.rule:
                 raise RefusalError(f"{action.target} carries the record of rule {record.rule}")
-            if record is not None and record.epoch > action.epoch:
-                raise RefusalError(f"{action.target} carries the record of a later window")
+            _of_this_window(record, action)
             if (writer := kind.writer(raw)) not in ("", MANAGER):
                 raise RefusalError(f"{action.target} is at 0 by {writer}; that is kept")
             return kind.back(action.replicas)
@@ -92,8 +91,10 @@ class ServingWrites:
 
         def patch(raw: Json) -> Json | None:
             record = kind.record(raw)
-            foreign = record is not None and record.rule != action.rule
-            return None if foreign or not annotation(raw, RECORD) else kind.forget()
+            if record is not None and record.rule != action.rule:
+                return None
+            _of_this_window(record, action)
+            return kind.forget() if annotation(raw, RECORD) else None
 
         return self._change_target(action, patch)
 
@@ -111,6 +112,11 @@ class ServingWrites:
         return self._changes.change(
             self._stores.serving[kind.kind], path, guarded, key=key, tries=tries
         )
+
+
+def _of_this_window(record: Record | None, action: ScaleBack | ForgetRecord) -> None:
+    if record is not None and record.epoch > action.epoch:
+        raise RefusalError(f"{action.target} carries the record of a later window")
 
 
 def _kind(ref: Ref) -> Kind:

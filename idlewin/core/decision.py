@@ -85,11 +85,15 @@ class ScaleBack:
 
 @dataclass(frozen=True, slots=True)
 class ForgetRecord:
-    """Take our record off a target that its owner has raised; nothing else of it is written."""
+    """Take our record off a target that its owner has raised; nothing else of it is written.
+
+    Refused where the record is of a later epoch: another window has begun meanwhile.
+    """
 
     target: Ref
     uid: str
     rule: str
+    epoch: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,7 +90,7 @@ def _restore(s: Situation) -> Iterator[Action]:
                     target.ref, target.uid, target.replicas, s.object.name, s.status.epoch
                 )
         elif now.record is not None:
-            yield ForgetRecord(target.ref, target.uid, s.object.name)
+            yield ForgetRecord(target.ref, target.uid, s.object.name, s.status.epoch)
     for pod in failure.to_restart(s, s.window) if s.window else ():
         yield EvictPod(pod, delete=True)
 

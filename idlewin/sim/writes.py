@@ -158,7 +158,10 @@ class Writes:
             return Outcome(action, Verdict.GONE, "404 the target is not there, or is another")
         if target.inside_kueue and not self._kueue.up:
             return Outcome(action, Verdict.REFUSED, WEBHOOK)
-        if target.record is not None and target.record.rule == action.rule:
+        ours = target.record is not None and target.record.rule == action.rule
+        if ours and target.record and target.record.epoch > action.epoch:
+            return Outcome(action, Verdict.REFUSED, "its record is of a later window")
+        if ours:
             target.record = None
             self._objects.touch(target)
         return Outcome(action, Verdict.DONE)

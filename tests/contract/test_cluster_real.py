@@ -142,7 +142,7 @@ def test_a_raise_by_its_owner_is_not_overwritten(place: Place) -> None:
     place.edit(place.target_path, spec={"replicas": 3})
 
     assert verdict(place, ScaleBack(place.ref, uid, 1, place.name, 9)) is Verdict.REFUSED
-    assert verdict(place, ForgetRecord(place.ref, uid, place.name)) is Verdict.DONE
+    assert verdict(place, ForgetRecord(place.ref, uid, place.name, 9)) is Verdict.DONE
     assert (place.target().replicas, place.target().record) == (3, None)
 
 
@@ -183,7 +183,7 @@ def test_the_record_of_another_rule_is_left_alone(place: Place) -> None:
     uid = place.target().uid
 
     assert verdict(place, ScaleBack(place.ref, uid, 1, place.name, 9)) is Verdict.REFUSED
-    assert verdict(place, ForgetRecord(place.ref, uid, place.name)) is Verdict.DONE
+    assert verdict(place, ForgetRecord(place.ref, uid, place.name, 9)) is Verdict.DONE
     assert place.target().record.rule == "other"
     assert verdict(place, ScaleBack(place.ref, uid, 1, "other", 9)) is Verdict.DONE
 

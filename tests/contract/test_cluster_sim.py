@@ -156,7 +156,7 @@ def test_a_target_that_was_raised_is_not_given_back_a_second_time():
 
     assert back(world).verdict is Verdict.REFUSED
     assert look(world).targets[0].replicas == 3
-    forgotten = world.cluster.apply(ForgetRecord(REF, look(world).targets[0].uid, NAME))
+    forgotten = world.cluster.apply(ForgetRecord(REF, look(world).targets[0].uid, NAME, 9))
     assert forgotten.verdict is Verdict.DONE
     assert look(world).targets[0].record is None
 

@@ -57,6 +57,23 @@ def test_a_drain_of_an_older_epoch_is_refused_and_a_hold_wins(late, there, stop,
 
 @some
 @given(epochs, epochs, maybe)
+def test_who_comes_after_a_return_closes_no_local_queue(late, back, was_closed):
+    place = Place()
+    seen = LocalQueue(namespace="batch", name="lq", uid="l", stop_policy=StopPolicy.NONE)
+    closing = StopLocalQueue(seen, "short", StopPolicy.HOLD, late)
+    if was_closed:
+        place.apply(closing)
+    for epoch in (back, 1):
+        place.apply(ReopenLocalQueue("batch", "lq", "l", "Hold", "None", epoch))
+    place.watch()
+
+    verdict = place.apply(closing).verdict
+
+    assert verdict is (Verdict.REFUSED if back > late else Verdict.DONE)
+
+
+@some
+@given(epochs, epochs, maybe)
 def test_who_comes_after_work_was_woken_puts_none_to_sleep(late, back, was_stopped):
     place = Place()
     sleep = SetActive("batch", "w", "w", active=False, epoch=late)

@@ -154,7 +154,7 @@ def steps(draw: Any) -> tuple[str, Any, Any]:
     what = {"theirs": theirs, "lower": st.tuples(epochs, st.one_of(st.none(), theirs), maybe)}
     rules = st.sampled_from(["b580", "b580", "other"])
     what |= {"back": st.tuples(epochs, rules, st.integers(1, 3))}
-    what |= {"forget": st.sampled_from(["b580", "other"]), "on": epochs}
+    what |= {"forget": st.tuples(epochs, st.sampled_from(["b580", "other"])), "on": epochs}
     return kind, draw(what.get(kind, st.none())), draw(maybe)
 
 
@@ -186,7 +186,7 @@ def live(place: Place, kind: str, what: Any, seen: Json) -> Any:
             epoch, rule, was = what
             return ScaleBack(QWEN, seen["metadata"]["uid"], was, rule, epoch)
         case "forget":
-            return ForgetRecord(QWEN, seen["metadata"]["uid"], what)
+            return ForgetRecord(QWEN, seen["metadata"]["uid"], rule=what[1], epoch=what[0])
     return None
 
 
@@ -197,6 +197,7 @@ def kept(action: Any, write: Written, epoch_of_rule: int) -> None:
     if size(after) == size(before):
         assert isinstance(action, ForgetRecord), "nothing else is written without a size"
         assert record(before).rule == action.rule, "the record of another rule was taken"
+        assert record(before).epoch <= action.epoch, "the record of a later window was taken"
     elif size(after) == 0:
         assert isinstance(action, ScaleToZero)
         found = record(after)
@@ -236,7 +237,8 @@ UP = ("theirs", {"spec": {"replicas": 3}}, False)
     [DOWN, ("back", (1, "b580", 2), True)],
     [DOWN, ("on", 4, True), ("back", (2, "b580", 2), True)],
     [("theirs", {"spec": {"replicas": 0}}, True), ("back", (1, "b580", 2), True)],
-    [DOWN, ("forget", "other", True)],
+    [DOWN, ("forget", (4, "other"), True)],
+    [DOWN, ("forget", (1, "b580"), True)],
     [DOWN, ("back", (2, "b580", 2), True)],
 )
 @given(st.lists(steps(), min_size=2, max_size=9))
@@ -493,23 +495,6 @@ def test_a_local_queue_has_back_what_it_had_unless_its_owner_has_changed_it(
         assert now is change, "its owner's last word was written over"
     else:
         assert now is had
-
-
-@some
-@given(epochs, epochs, maybe)
-def test_who_comes_after_a_return_closes_no_local_queue(late, back, was_closed):
-    place = Place()
-    seen = LocalQueue(namespace="batch", name="lq", uid="l", stop_policy=StopPolicy.NONE)
-    closing = StopLocalQueue(seen, "short", StopPolicy.HOLD, late)
-    if was_closed:
-        place.apply(closing)
-    for epoch in (back, 1):
-        place.apply(ReopenLocalQueue("batch", "lq", "l", "Hold", "None", epoch))
-    place.watch()
-
-    verdict = place.apply(closing).verdict
-
-    assert verdict is (Verdict.REFUSED if back > late else Verdict.DONE)
 
 
 # -- work, and the rule itself

@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from idlewin.core.decision import (
+    ForgetRecord,
     ReopenLocalQueue,
     ScaleBack,
     ScaleToZero,
@@ -174,6 +175,7 @@ def test_anybody_can_open_a_queue_that_is_ours(cluster: Cluster):
 @fact("13.1", "Record and zero are one patch, and pods go at once.")
 @fact("13.2", "A pod that restarts makes another version and no other size: the zero is written "
       "all the same.")  # fmt: skip
+@fact("13.4", "The record of a later window is not taken off by a leader that wakes late.")
 @fact("13.3", "After its owner's change of size the zero is a conflict, and nothing is stored.")
 def test_record_and_zero_are_one_write(cluster: Cluster):
     cluster.serve("llm", 1)
@@ -198,6 +200,8 @@ def test_record_and_zero_are_one_write(cluster: Cluster):
     lowered = cluster.target("llm")
     assert (lowered.replicas, lowered.record.replicas) == (0, 1)
     cluster.until("no pods", lambda: not cluster.look().pods)
+    late = ForgetRecord(seen.ref, seen.uid, cluster.rule, 0)
+    assert cluster.apply(late).verdict is Verdict.REFUSED
     back = ScaleBack(seen.ref, seen.uid, 1, cluster.rule, 2)
     assert cluster.apply(back).verdict is Verdict.DONE
     assert cluster.target("llm").record is None
