@@ -6,9 +6,10 @@ Judged from the rules alone, and, where there is one, by what the core's lint sa
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import timedelta
+from urllib.parse import urlsplit
 
 from idlewin import holidays
 from idlewin.catalogue import problems as source_problems, sources
@@ -57,6 +58,27 @@ def held_against(found: RuleFiles, cluster: Cluster) -> RuleFiles:
         found,
         documents=tuple(_held(document, known, cluster) for document in found.documents),
     )
+
+
+def out_of_reach(found: RuleFiles, known: Callable[[str], bool]) -> RuleFiles:
+    """The same documents, with each probe whose host has no address here."""
+    return replace(
+        found, documents=tuple(_asked_for(document, known) for document in found.documents)
+    )
+
+
+def _asked_for(document: Document, known: Callable[[str], bool]) -> Document:
+    told = []
+    for number, serving in enumerate(document.rule.serving if document.rule else ()):
+        host = urlsplit(serving.probe.http.url).hostname if serving.probe else None
+        if host and not known(host):
+            message = (
+                f"{host} has no address on this machine: a controller here could not ask it, and "
+                "no return would be done; write an address that it reaches, or leave the probe out"
+            )
+            problem = _at(("serving", number, "probe", "http", "url"), message)
+            told.append(document.finding(problem, warning=True))
+    return replace(document, findings=(*document.findings, *told))
 
 
 def _held(document: Document, known: list[RuleObject], cluster: Cluster) -> Document:

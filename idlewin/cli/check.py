@@ -7,6 +7,7 @@ changed.
 from __future__ import annotations
 
 import json
+import socket
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
@@ -18,7 +19,7 @@ from idlewin.cli.connection import Context, Kubeconfig, in_sight
 from idlewin.errors import Exit, Finding, UnreachableError, UsageError
 from idlewin.options import Options
 from idlewin.ports import LookError
-from idlewin.rulecheck import checked, held_against, hours
+from idlewin.rulecheck import checked, held_against, hours, out_of_reach
 from idlewin.rulefile import Document, RuleFiles, read_files
 
 
@@ -43,7 +44,8 @@ def check(
     """Check rule files.
 
     With --cluster, --kubeconfig or --context each rule is also held against its cluster: queues,
-    adoption, quota, cards, serving, webhooks, and the rules that are there.
+    adoption, quota, cards, serving, webhooks, and the rules that are there. The hosts of probes are
+    looked up, too, from this machine.
 
     Ends with 0 where every rule can be used (warnings do not count), 1 where one cannot, 2 where
     a path is not there.
@@ -66,9 +68,17 @@ def _held(found: RuleFiles, options: Options) -> RuleFiles:
     kubernetes, recorder = recorded(options, ServerClock())
     with in_sight(kubernetes):
         try:
-            return held_against(found, recorder)
+            return out_of_reach(held_against(found, recorder), _has_an_address)
         except LookError as error:
             raise UnreachableError(str(error)) from None
+
+
+def _has_an_address(host: str) -> bool:
+    try:
+        socket.getaddrinfo(host, None)
+    except (OSError, UnicodeError):
+        return False
+    return True
 
 
 def _as_text(found: RuleFiles) -> str:

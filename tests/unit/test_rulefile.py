@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from idlewin.rulecheck import checked, hours
+from idlewin.rulecheck import checked, hours, out_of_reach
 from idlewin.rulefile import read_files, to_yaml
 
 RULES = Path(__file__).parents[2] / "rules"
@@ -328,6 +328,19 @@ def test_the_hours_of_a_rule_are_told_so_that_reversed_ones_show(tmp_path, calen
     (document,) = read_files([written(tmp_path, text)]).documents
 
     assert hours(document.rule) == f"may lend {words}"
+
+
+def test_a_probe_whose_host_has_no_address_here_is_a_warning_at_its_line(tmp_path):
+    text = (Path(__file__).parents[2] / "rules/b580.yaml").read_text()
+    (line,) = [n for n, one in enumerate(text.splitlines(), 1) if " probe: {http:" in one]
+    found = checked(read_files([written(tmp_path, text)]))
+
+    within, outside = (out_of_reach(found, lambda _, there=there: there) for there in (True, False))
+
+    assert within.findings == ()
+    (warning,) = outside.findings
+    assert (warning.warning, warning.line) == (True, line)
+    assert warning.message.startswith("qwen3-8b.ai.svc has no address on this machine: ")
 
 
 def test_the_example_rules_have_no_error():
