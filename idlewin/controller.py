@@ -24,8 +24,9 @@ from idlewin.core.decision import (
 from idlewin.core.forecast import Forecaster
 from idlewin.core.note import noted
 from idlewin.core.phase import GIVING_BACK, Phase
-from idlewin.core.plan import gives, handover
+from idlewin.core.plan import drains, gives, handover
 from idlewin.core.reason import Reason
+from idlewin.core.rule import OnReturn
 from idlewin.core.situation import Rehearsal, Situation
 from idlewin.core.status import Status
 from idlewin.observe import SECOND, Memory, Observer
@@ -80,7 +81,7 @@ class Controller:
         decision = decide(situation)
         if decision.reason is Reason.REHEARSAL_DUE:
             situation, decision = self._rehearsed(situation)
-        if _looks_again(decision):
+        if _looks_again(situation, decision):
             situation, decision = self._second_look(situation, decision)
         decision, outcomes = self._act(situation, decision)
         memory = self._observer.memory(name)
@@ -104,7 +105,7 @@ class Controller:
         return s, decide(s)
 
     def _second_look(self, s: Situation, decision: Decision) -> tuple[Situation, Decision]:
-        """Cards are given away, and serving brought back, only on a look made now."""
+        """Cards are given away, serving brought back, and work drained, on a look made now."""
         rule = self._cluster.rule(s.object.name)
         if rule is None:
             return s, replace(decision, actions=())
@@ -112,7 +113,8 @@ class Controller:
             again = replace(self._observer.situation(rule, fresh=True), forced=s.forced)
         except LookError:
             if decision.after in GIVING_BACK:
-                return s, decision
+                kept = tuple(a for a in decision.actions if not drains(a))
+                return s, replace(decision, actions=kept)
             raise
         return again, decide(again)
 
@@ -216,11 +218,19 @@ def _written(s: Situation, status: Status | None, outcome: Outcome) -> Situation
     return replace(s, object=replace(s.object, status=status, resource_version=version))
 
 
-def _looks_again(decision: Decision) -> bool:
-    """Whether a decision gives away, brings serving back, or ends a return."""
+def _looks_again(s: Situation, decision: Decision) -> bool:
+    """Whether a decision gives away, brings serving back, drains, or ends a return.
+
+    A drain evicts what is there, not what we knew of: what came in since must be seen, unless
+    the rule says that all may be evicted.
+    """
     if decision.changes_phase and decision.after is not Phase.RECLAIMING:
         return True
-    return any(gives(action) or isinstance(action, ScaleBack) for action in decision.actions)
+    all_agreed = s.window is not None and s.window.on_return is OnReturn.EVICT
+    return any(
+        gives(action) or isinstance(action, ScaleBack) or (drains(action) and not all_agreed)
+        for action in decision.actions
+    )
 
 
 def _on_record(outcomes: tuple[Outcome, ...]) -> bool:

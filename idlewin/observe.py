@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from idlewin.core import sealing, timing
+from idlewin.core import batch, timing
 from idlewin.core.forecast import LONG, Forecast, Forecaster, Outlook, outlook
 from idlewin.core.lint import Refusal, refusals
 from idlewin.core.load import Level, Load, Reading, judge
@@ -51,6 +51,8 @@ class Memory:
     written_at: datetime | None = None
     looked_at: datetime | None = None
     down_since: dict[str, datetime] = field(default_factory=dict)
+    first_seen: dict[tuple[str, datetime], datetime] = field(default_factory=dict)
+    """When an instant that Kueue has stamped on something was first seen, where it was ahead."""
     running: int = 0
     harvested: timedelta = field(default_factory=timedelta)
 
@@ -88,6 +90,7 @@ class Observer:
             # What is remembered has instants in it that are still to come.
             self.forget(rule.name)
         memory = self.memory(rule.name)
+        pool = _by_our_clock(pool, memory, now)
         load, ahead = self._load(rule, pool, now), None
         if rule.rule is not None and load.level is not Level.BUSY:
             if fresh:
@@ -193,14 +196,14 @@ class Observer:
             memory.batch_seen_at = memory.ready_at = None
             memory.return_refused = {}
         _note_down(s, memory)
-        pods = sealing.batch_pods(s)
+        pods = batch.batch_pods(s)
         if away and memory.looked_at is not None:
             memory.harvested += memory.running * (s.now - memory.looked_at)
         elif not away:
             memory.harvested = timedelta()
         memory.looked_at = s.now
         memory.running = sum(max(1, pod.claims) for pod in pods if pod.running) if away else 0
-        there = away and bool(pods or sealing.admitted(s))
+        there = away and bool(pods or batch.admitted(s))
         if there or (away and memory.batch_there):
             # What was there at the last look may have left just now: nobody looked in between.
             memory.batch_seen_at = s.now
@@ -216,6 +219,35 @@ class Observer:
             serving_ready_at=memory.ready_at,
             down_since=dict(memory.down_since),
         )
+
+
+def _by_our_clock(pool: Pool, memory: Memory, now: datetime) -> Pool:
+    """What Kueue has stamped by a clock that is ahead of ours counts from when it was first seen.
+
+    Else a stop would settle, and a bound end, as much too late as that clock is ahead.
+    """
+    seen: dict[tuple[str, datetime], datetime] = {}
+
+    def ours(uid: str, stamp: datetime | None) -> datetime | None:
+        known = memory.first_seen.get((uid, stamp)) if stamp else None
+        if stamp is None or (known is None and stamp <= now):
+            return stamp
+        seen[uid, stamp] = known or now
+        return seen[uid, stamp]
+
+    queues = tuple(
+        replace(
+            queue,
+            stopped_since=ours(queue.uid, queue.stopped_since),
+            workloads=tuple(
+                replace(work, admitted_at=ours(work.uid, work.admitted_at))
+                for work in queue.workloads
+            ),
+        )
+        for queue in pool.queues
+    )
+    memory.first_seen = seen
+    return replace(pool, queues=queues)
 
 
 def _at_zero(spec: Rule, pool: Pool) -> frozenset[str]:

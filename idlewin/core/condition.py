@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
 
-from idlewin.core import failure, sealing, timing, whose
+from idlewin.core import batch, failure, sealing, timing, whose
 from idlewin.core.lint import CONSENT, too_much_quota
 from idlewin.core.load import Level
 from idlewin.core.phase import AWAY, GIVING_BACK, Phase
@@ -134,7 +134,7 @@ def _causes(s: Situation, status: Status, phase: Phase) -> Iterator[Found]:
     if inside and not any(refusal.fault in CONSENT for refusal in s.refusals):
         text = f"{', '.join(inside)}: {INSIDE_KUEUE}"
         yield ConditionType.INSIDE_KUEUE, True, "WebhooksCoverServing", text
-    beside = sealing.batch_pods(s) if phase is Phase.SERVING and whose.may_act(s) else ()
+    beside = batch.batch_pods(s) if phase is Phase.SERVING and whose.may_act(s) else ()
     if beside and s.status.phase == phase:
         names = ", ".join(str(pod) for pod in beside)
         text = f"{names} on the cards though no window is open; end it, or let it run out"
@@ -212,7 +212,7 @@ def _in_window(s: Situation, status: Status, phase: Phase) -> Iterator[Found]:
         text = f"{', '.join(missing)} did not agree to be evicted, so the return waits for it"
         yield ConditionType.CONTRACT_MISSING, True, "NoContract", text
     waiting = failure.in_vain(s) if phase is Phase.HARVESTING else ()
-    if waiting and s.rule and s.now >= sealing.without_work_since(s) + s.rule.batch.dry_after / 2:
+    if waiting and s.rule and s.now >= batch.without_work_since(s) + s.rule.batch.dry_after / 2:
         text = (
             f"{', '.join(str(work) for work in waiting)} waits in an open queue and is not "
             "admitted; compare its requests with the queue's flavors and quota"
@@ -230,14 +230,14 @@ def _in_window(s: Situation, status: Status, phase: Phase) -> Iterator[Found]:
     if unseen:
         text = f"Kueue does not show {', '.join(unseen)} stopped; their LocalQueues are closed"
         yield ConditionType.SEAL_REFUSED, True, "KueueAway", text
-        left = [str(w) for w in sealing.admitted(s)]
+        left = [str(w) for w in batch.admitted(s)]
         if left and s.now >= sealing.overdue_at(s, window):
             text = f"{', '.join(left)} stay admitted; nothing ends them until Kueue is back"
             yield ConditionType.WITHOUT_KUEUE, True, "KueueAway", text
     if phase is Phase.RESTORING:
         yield from _return(s, window)
     elif s.now >= sealing.overdue_at(s, window) and whose.to_restore(s):
-        held = ", ".join(str(one) for one in sealing.batch_pods(s) or sealing.admitted(s))
+        held = ", ".join(str(one) for one in batch.batch_pods(s) or batch.admitted(s))
         text = (
             f"{held or 'batch'} keeps serving out past drainTimeout; look at it, or run "
             f"'idlewin give-back {s.object.name} --force'; the queues stay sealed"

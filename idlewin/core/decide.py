@@ -9,15 +9,16 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from idlewin.core import account, failure, follow, opening, timing, whose
+from idlewin.core.batch import may_open
 from idlewin.core.condition import alarming, conditions
 from idlewin.core.decision import Action, Check, Checks, Decision, HoldRule, Remember
 from idlewin.core.guard import GUARDS
 from idlewin.core.note import owed_by
 from idlewin.core.phase import GIVING_BACK, Phase, Row, leaving
-from idlewin.core.plan import DRAIN_SEEN_WITHIN, plan
+from idlewin.core.plan import plan
 from idlewin.core.pool import Queue
 from idlewin.core.reason import Reason
-from idlewin.core.sealing import entries, may_open
+from idlewin.core.sealing import entries
 from idlewin.core.situation import Situation
 from idlewin.core.status import Status
 
@@ -102,7 +103,7 @@ def _rungs(s: Situation, phase: Phase) -> list[datetime]:
     if phase is Phase.SERVING:
         return [at for at in failure.down(s).values() if at > s.now]
     if phase in GIVING_BACK:
-        due = (timing.STOP_SEEN_WITHIN, DRAIN_SEEN_WITHIN)
+        due = (timing.STOP_SEEN_WITHIN, timing.DRAIN_SEEN_WITHIN)
         rungs = [s.since + wait for wait in due]
         return [at for at in rungs if at > s.now] + [s.now + LADDER_STEP]
     if phase is Phase.HARVESTING and (until := opening.due(s)):

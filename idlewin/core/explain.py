@@ -54,7 +54,8 @@ def ends(s: Situation) -> Iterator[str]:
         for work in queue.workloads:
             if work.admitted:
                 bound = timing.bound_of(work, entry.spec, queue)
-                ways = ["leaves when asked"] if sealing.agreed(work, entry, s.window) else []
+                agreed = sealing.agreed(work, entry.spec, s.window.on_return)
+                ways = ["leaves when asked"] if agreed else []
                 ways += [f"has to end by {format_instant(bound)}"] if bound else []
                 told = ", and ".join(ways) or "has no agreed end"
                 yield f"work: {work} in queue {queue.name} {told}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from idlewin.core import opening, sealing, timing, whose
+from idlewin.core import batch, opening, sealing, timing, whose
 from idlewin.core.pool import Pod, Queue, Role, StopPolicy, Target, Workload
 from idlewin.core.reason import Reason
 from idlewin.core.situation import Situation
@@ -111,7 +111,7 @@ def of_move(s: Situation, reason: Reason) -> str:
             held = _named([str(pod) for pod in s.pool.pods])
             return f"serving did not leave within yieldTimeout; the cards were held by {held}"
         case Reason.DRAIN_OVERDUE:
-            held = _named([str(pod) for pod in sealing.batch_pods(s)])
+            held = _named([str(pod) for pod in batch.batch_pods(s)])
             return f"batch did not leave within drainTimeout: {held}"
         case Reason.QUEUE_DRY if s.rule and (waiting := in_vain(s)):
             dry = format_duration(s.rule.batch.dry_after)

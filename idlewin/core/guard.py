@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from idlewin.core import frozen, opening, sealing, timing, whose
+from idlewin.core import batch, frozen, opening, sealing, timing, whose
 from idlewin.core.decision import Check, Checks
 from idlewin.core.load import Level
 from idlewin.core.pool import Role, StopPolicy
@@ -126,7 +126,7 @@ def window_max(s: Situation) -> Checks:
     """window.max, less the time that the return takes, is reached."""
     if s.window is None or s.rule is None:
         return fact("window.max", holds=False)
-    due = sealing.useful_until(
+    due = batch.useful_until(
         s, s.window.opened_at + s.rule.window.max - timing.before_return(s.rule, s.status)
     )
     limit = format_duration(s.rule.window.max)
@@ -144,15 +144,15 @@ def reclaim_reached(s: Situation) -> Checks:
     due = opening.due(s)
     if due is None:
         return fact("reclaim at", holds=False, observed="no forecast")
-    due = sealing.useful_until(s, due)
+    due = batch.useful_until(s, due)
     return (Check("reclaim at", s.now >= due, format_instant(due), turns_at=due),)
 
 
 def queue_dry(s: Situation) -> Checks:
     """No work ran for dryAfter."""
-    if s.rule is None or sealing.batch_pods(s) or sealing.admitted(s):
+    if s.rule is None or batch.batch_pods(s) or batch.admitted(s):
         return fact("work runs", holds=False, observed="yes")
-    seen = sealing.without_work_since(s)
+    seen = batch.without_work_since(s)
     due, limit = seen + s.rule.batch.dry_after, format_duration(s.rule.batch.dry_after)
     idle = format_duration(s.now - seen)
     return (Check("no work for", s.now >= due, idle, limit, turns_at=due),)
@@ -203,11 +203,11 @@ def batch_gone(s: Situation) -> Checks:
     settled = {queue.name: sealing.settled_at(s, queue) for _, queue in sealing.entries(s)}
     unsealed = [name for name, at in settled.items() if at is None]
     last = max((at for at in settled.values() if at), default=s.now)
-    pods = [str(p) for p in sealing.batch_pods(s)]
-    work = [str(w) for w in sealing.admitted(s)]
+    pods = [str(p) for p in batch.batch_pods(s)]
+    work = [str(w) for w in batch.admitted(s)]
     # With Kueue dead nobody ends a workload whose pod is gone; it counts till drainTimeout, unless
     # it is one that nobody ends in any case.
-    counts = bool(work) and not (s.now >= overdue and not pods and not sealing.endless(s))
+    counts = bool(work) and not (s.now >= overdue and not pods and not batch.endless(s))
     return (
         Check("queues not sealed", not unsealed, _listed(unsealed), "none", Reason.SEALING),
         Check("settled at", s.now >= last, format_instant(last), "", Reason.SEALING, last),
@@ -221,7 +221,7 @@ def drain_overdue(s: Situation) -> Checks:
     assert s.window is not None  # noqa: S101 - phases away from SERVING have a window
     due = sealing.overdue_at(s, s.window)
     bare = [str(t.ref) for t in whose.to_restore(s) if t.claims == 0]
-    gone = not sealing.batch_pods(s) and not sealing.endless(s)
+    gone = not batch.batch_pods(s) and not batch.endless(s)
     apart = not bare or gone or s.forced
     return (
         Check(
@@ -234,7 +234,7 @@ def drain_overdue(s: Situation) -> Checks:
 def batch_seen(s: Situation) -> Checks:
     """Batch is on the cards though a target that opens the device node is due."""
     bare = [str(t.ref) for t in whose.to_restore(s) if t.claims == 0]
-    pods = [str(p) for p in sealing.batch_pods(s)]
+    pods = [str(p) for p in batch.batch_pods(s)]
     return fact(
         "batch beside the device node", bare and pods and not s.forced, _listed(pods), "none"
     )
@@ -248,7 +248,7 @@ def handover_complete(s: Situation) -> Checks:
         for t in whose.remembered(s)
         if (now := whose.same(s, t)) and now.ready < now.replicas
     ]
-    pods, kept = [str(p) for p in sealing.ours_still_there(s)], list(whose.kept(s))
+    pods, kept = [str(p) for p in batch.ours_still_there(s)], list(whose.kept(s))
     open_ = [queue.name for _, queue in sealing.entries(s) if sealing.stands_open(s, queue)]
     return (
         Check("targets to restore", not away, _listed(away), "none", Reason.SERVING_STARTING),

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from datetime import timedelta
 
-from idlewin.core import failure, opening, sealing, timing, whose
+from idlewin.core import batch, failure, ladder, opening, sealing, whose
 from idlewin.core.decision import (
     Action,
     EvictPod,
-    FenceQueue,
     ForgetRecord,
     HoldRule,
     ReleaseRule,
@@ -24,16 +22,12 @@ from idlewin.core.decision import (
     SetActive,
     SetStopPolicy,
     StopLocalQueue,
-    Verdict,
 )
 from idlewin.core.follow import next_epoch
 from idlewin.core.phase import WANTED, Gate, Phase, Replicas
-from idlewin.core.pool import Pod, Queue, StopPolicy, Workload
+from idlewin.core.pool import Queue, StopPolicy, Workload
 from idlewin.core.situation import Situation
-from idlewin.core.status import WindowQueue
 
-#: Work that a drain should have evicted by then is stopped one by one.
-DRAIN_SEEN_WITHIN = timedelta(seconds=20)
 Actions = tuple[Action, ...]
 
 
@@ -78,7 +72,7 @@ def _lower(s: Situation) -> Iterator[Action]:
 def _restore(s: Situation) -> Iterator[Action]:
     due = {target.ref for target in whose.to_restore(s)}
     # A queue that somebody has opened meanwhile may let work in that is not seen yet.
-    free = sealing.shut(s) and not sealing.batch_pods(s)
+    free = sealing.shut(s) and not batch.batch_pods(s)
     for target in whose.remembered(s):
         now = whose.same(s, target)
         if now is None or target.restored:
@@ -110,49 +104,45 @@ def _queues(s: Situation, wanted: Gate) -> Iterator[Action]:
                     yield _hold(s, queue)
                 elif queue.left is None:
                     # From here on it shows who has written it: us, or somebody else.
-                    yield replace(_fence(s, queue), marks=True)
+                    yield replace(ladder.fence(s, queue), marks=True)
         case Gate.OPEN:
             yield from _open(s)
         case Gate.SEALED:
             for entry, queue in sealing.present(s):
-                yield from _seal(s, entry, queue)
+                yield from ladder.rungs(s, entry, queue)
             if s.status.phase == Phase.RESTORING and sealing.shown(s):
-                yield from _wake_owed(s, sealing.admitted(s))
-
-
-def _stop(s: Situation, queue: Queue, policy: StopPolicy) -> SetStopPolicy:
-    return SetStopPolicy(queue.name, queue.uid, policy, s.status.epoch, s.object.name)
-
-
-def _fence(s: Situation, queue: Queue) -> FenceQueue:
-    return FenceQueue(queue.name, queue.uid, s.status.epoch, s.object.name)
+                yield from _wake_owed(s, batch.admitted(s))
 
 
 def _hold(s: Situation, queue: Queue) -> SetStopPolicy:
     """A hold that counts as a correction where somebody else had opened the queue."""
     corrects = whose.opened_by_other(queue)
-    return replace(_stop(s, queue, StopPolicy.HOLD), corrects=corrects)
+    return replace(ladder.stop(s, queue, StopPolicy.HOLD), corrects=corrects)
 
 
 def _shut(s: Situation) -> Iterator[Action]:
-    """While serving: an open queue is corrected, and what we closed on the way reopened."""
-    for queue in whose.ours(s):
+    """While serving: an open queue is corrected, and what we closed on the way reopened.
+
+    What is open by our own hand is closed whatever the rule says: a return left it so.
+    """
+    due = {queue.name: queue for queue in (*whose.ours(s), *whose.left_open(s))}
+    for queue in due.values():
         if queue.stop_policy is StopPolicy.NONE:
             yield _hold(s, queue)
     yield from _reopen_owed(s)
-    if (shut := whose.ours(s)) and all(sealing.sealed_since(queue) for queue in shut):
+    for queue in whose.shut_by_us(s):
+        # Work that a dead Kueue did not end would have its pods again once Kueue is back.
+        yield from ladder.left_over(s, queue)
+    if sealing.all_shut(s) or (s.object.deleting and not whose.left_open(s)):
         # Left asleep it would be no work that waits, and no window would open to wake it.
-        yield from _wake_owed(s, [w for queue in shut for w in queue.workloads if w.admitted])
-    if s.object.deleting:
-        # What the return could not close, and what it has yet to wake.
-        left = [_hold(s, queue) for queue in whose.left_open(s)]
-        yield from left or _wake_owed(s)
+        yield from _wake_owed(s, () if s.forced else batch.on_cards(s))
 
 
 def _wake_owed(s: Situation, on_cards: Sequence[Workload] = ()) -> Iterator[SetActive]:
     """Whoever was stopped one by one; woken before it has left its cards, it would stay on them."""
+    stay = {work.uid for work in on_cards}
     for work in s.status.owed.workloads:
-        if work.uid not in [one.uid for one in on_cards]:
+        if work.uid not in stay:
             yield SetActive(work.namespace, work.name, work.uid, active=True, epoch=s.status.epoch)
 
 
@@ -171,90 +161,13 @@ def _open(s: Situation) -> Iterator[Action]:
     for entry, queue in sealing.entries(s):
         if whose.closed_by_other(s, queue):
             continue
-        fits = sealing.may_open(s, entry, queue, until)
+        fits = batch.may_open(s, entry, queue, until)
         if fits and queue.stop_policy is not StopPolicy.NONE:
-            yield _stop(s, queue, StopPolicy.NONE)
+            yield ladder.stop(s, queue, StopPolicy.NONE)
         elif not fits and queue.stop_policy is StopPolicy.NONE:
             yield _hold(s, queue)
     yield from _reopen_owed(s)
     yield from _wake_owed(s)
-
-
-def _seal(s: Situation, entry: WindowQueue, queue: Queue) -> Iterator[Action]:
-    """The ladder: the ClusterQueue, its LocalQueues, single workloads, then pods."""
-    policy = sealing.sealing_policy(s, entry, queue)
-    below = sealing.only_below(s, queue)
-    if _is_due(s, queue, policy):
-        yield _stop(s, queue, policy)
-    elif not sealing.fenced(s, queue):
-        yield _fence(s, queue)
-    if sealing.refused(s, queue) or sealing.unseen(s, queue) or below or whose.contested(s, queue):
-        yield from _local_rung(s, queue, policy)
-    elif policy is StopPolicy.HOLD_AND_DRAIN:
-        # A drain of the ClusterQueue passes by jobs whose LocalQueue is on Hold.
-        held = [q for q in queue.local_queues if q.stop_policy is StopPolicy.HOLD]
-        yield from (StopLocalQueue(q, queue.name, policy, s.status.epoch) for q in held)
-    yield from _single_rung(s, entry, queue, policy)
-    yield from _pod_rung(s, entry, queue)
-
-
-def _is_due(s: Situation, queue: Queue, policy: StopPolicy) -> bool:
-    """Whether the stop policy of a queue is to be written: what a person closed is not."""
-    theirs = sealing.only_below(s, queue) or whose.closed_by_other(s, queue)
-    return queue.stop_policy is not policy and not theirs
-
-
-def _local_rung(s: Situation, queue: Queue, policy: StopPolicy) -> Iterator[Action]:
-    for local in queue.local_queues:
-        if local.stop_policy not in (policy, StopPolicy.HOLD_AND_DRAIN):
-            yield StopLocalQueue(local, queue.name, policy, s.status.epoch)
-
-
-def _single_rung(
-    s: Situation, entry: WindowQueue, queue: Queue, policy: StopPolicy
-) -> Iterator[Action]:
-    """One by one: who agreed beside one that did not, and those that a drain missed."""
-    assert s.window is not None  # noqa: S101 - asked while giving back
-    beside = sealing.waits(entry, queue, s.window)
-    if not beside and not _had_its_time(s, queue, policy):
-        return
-    for work in queue.workloads:
-        runs = work.admitted and work.active and (beside or not work.evicted)
-        if runs and sealing.agreed(work, entry, s.window):
-            yield SetActive(work.namespace, work.name, work.uid, active=False, epoch=s.status.epoch)
-
-
-def _had_its_time(s: Situation, queue: Queue, policy: StopPolicy) -> bool:
-    """Whether a stop was written long enough ago, or cannot be written for as long."""
-    since = sealing.stopped_from(s, queue)
-    if sealing.refused(s, queue):
-        since = since or s.since
-    elif policy is StopPolicy.HOLD and not sealing.unseen(s, queue):
-        return False  # A drain may follow.
-    elif queue.stop_policy is StopPolicy.HOLD and _is_due(s, queue, policy):
-        return False  # The drain is written now.
-    return since is not None and s.now >= since + DRAIN_SEEN_WITHIN
-
-
-def _pod_rung(s: Situation, entry: WindowQueue, queue: Queue) -> Iterator[Action]:
-    """Pods, where Kueue does not act: of work that agreed, and of work past its agreed bound."""
-    assert s.window is not None  # noqa: S101 - asked while giving back
-    dead = sealing.refused(s, queue) or sealing.unseen(s, queue)
-    work_of = {str(work): work for work in queue.workloads}
-    for pod in sealing.batch_pods(s):
-        work = work_of.get(pod.owner)
-        if work is None or pod.terminating:
-            continue
-        bound = timing.bound_of(work, entry.spec, queue)
-        past = bound is not None and s.now >= bound + timing.PAST_BOUND
-        if past or (dead and sealing.agreed(work, entry, s.window)):
-            # A disruption budget may refuse the eviction of work that agreed to it: delete then.
-            yield EvictPod(pod, delete=_eviction_refused(s, pod))
-
-
-def _eviction_refused(s: Situation, pod: Pod) -> bool:
-    no = [one.action for one in s.refused if one.verdict is Verdict.REFUSED]
-    return any(isinstance(action, EvictPod) and action.pod.uid == pod.uid for action in no)
 
 
 # -- the rule's own finalizer
@@ -295,4 +208,12 @@ def gives(action: Action) -> bool:
     match action:
         case ScaleToZero() | SetStopPolicy(policy=StopPolicy.NONE) | SetActive(active=True):
             return True
+    return False
+
+
+def drains(action: Action) -> bool:
+    """Whether an action evicts whatever a queue holds when Kueue sees it."""
+    match action:
+        case SetStopPolicy(policy=policy) | StopLocalQueue(policy=policy):
+            return policy is StopPolicy.HOLD_AND_DRAIN
     return False

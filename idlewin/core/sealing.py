@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from idlewin.core import timing, whose
+from idlewin.core import whose
 from idlewin.core.decision import FenceQueue, SetStopPolicy, Verdict
-from idlewin.core.lint import must_wait, without_bound
+from idlewin.core.lint import must_wait
 from idlewin.core.phase import GIVING_BACK, Phase
-from idlewin.core.pool import MANAGER, LocalQueue, Pod, Queue, Role, StopPolicy, Workload
+from idlewin.core.pool import MANAGER, LocalQueue, Queue, StopPolicy, Workload
 from idlewin.core.rule import OnReturn, QueueClass
 from idlewin.core.situation import Situation
 from idlewin.core.status import OwedQueue, Window, WindowQueue
-from idlewin.core.timing import SETTLE, STOP_SEEN_WITHIN, last_bound, need_of
+from idlewin.core.timing import SETTLE, STOP_SEEN_WITHIN, last_bound
 
 
 def present(s: Situation) -> Iterator[tuple[WindowQueue, Queue]]:
@@ -34,12 +34,16 @@ def present(s: Situation) -> Iterator[tuple[WindowQueue, Queue]]:
             yield entry, queue
     if s.phase not in GIVING_BACK:
         return
-    specs = {spec.cluster_queue: spec for spec in s.rule.batch.queues} if s.rule else {}
     for queue in s.pool.queues:
         if queue.adopted_by == s.object.name and queue.uid not in found:
-            # Nobody knows what the work of a queue agreed to that no rule describes: it is held.
-            spec = specs.get(queue.name) or QueueClass(cluster_queue=queue.name)
-            yield WindowQueue(spec=spec, uid=queue.uid), queue
+            yield WindowQueue(spec=class_of(s, queue), uid=queue.uid), queue
+
+
+def class_of(s: Situation, queue: Queue) -> QueueClass:
+    """What the rule says of a queue; of one that it does not name nobody knows what was agreed."""
+    specs = s.rule.batch.queues if s.rule else ()
+    found = (spec for spec in specs if spec.cluster_queue == queue.name)
+    return next(found, QueueClass(cluster_queue=queue.name))
 
 
 def entries(s: Situation) -> Iterator[tuple[WindowQueue, Queue]]:
@@ -129,11 +133,9 @@ def may_reopen(s: Situation, owed: OwedQueue) -> bool:
         return True
     # What a dead Kueue has yet to drain is drained by its LocalQueue: the queue may be on Hold.
     drains = owed.wrote == StopPolicy.HOLD_AND_DRAIN and any(w.admitted for w in queue.workloads)
-    if sealed_since(queue) is not None and not drains:
+    if (sealed_since(queue) is not None and not drains) or whose.given_up(s, queue):
         return True
-    if s.object.deleting:  # nothing is left behind: the gate itself is somebody else's
-        if whose.opened_by_other(queue) or queue.adopted_by != s.object.name:
-            return True
+    if s.object.deleting:
         # The stop is written; a person says that nobody will come and show it.
         return s.forced and queue.stop_policy is not StopPolicy.NONE
     return s.status.phase == Phase.HARVESTING and queue.epoch == s.status.epoch
@@ -155,11 +157,11 @@ def settled(s: Situation, queue: Queue) -> bool:
     return at is not None and s.now >= at
 
 
-def agreed(work: Workload, entry: WindowQueue, window: Window) -> bool:
+def agreed(work: Workload, spec: QueueClass, on_return: OnReturn | None) -> bool:
     """Whether a workload may be evicted: by its own contract, or because the rule says so."""
-    if window.on_return is OnReturn.EVICT:
+    if on_return is OnReturn.EVICT:
         return True
-    return entry.spec.contract is not None and work.contract and work.grace >= entry.spec.grace
+    return spec.contract is not None and work.contract and work.grace >= spec.grace
 
 
 def lacking(entry: WindowQueue, queue: Queue, window: Window) -> tuple[Workload, ...]:
@@ -169,7 +171,7 @@ def lacking(entry: WindowQueue, queue: Queue, window: Window) -> tuple[Workload,
     return tuple(
         work
         for work in queue.workloads
-        if (work.admitted or work.active) and not agreed(work, entry, window)
+        if (work.admitted or work.active) and not agreed(work, entry.spec, window.on_return)
     )
 
 
@@ -220,72 +222,30 @@ def shut(s: Situation) -> bool:
 
 def refused(s: Situation, queue: Queue) -> bool:
     """Whether the write to a ClusterQueue did not get through in this cycle."""
-    return any(
-        isinstance(outcome.action, SetStopPolicy | FenceQueue)
+    return bool(_noes(s, queue))
+
+
+def unheard(s: Situation, queue: Queue) -> bool:
+    """Whether Kueue does not answer for a queue: its webhook, or it has had its time.
+
+    One answer of the API server that did not come is no sign of that.
+    """
+    noes = _noes(s, queue)
+    long = bool(noes) and s.now >= s.since + STOP_SEEN_WITHIN
+    return long or Verdict.REFUSED in noes or unseen(s, queue)
+
+
+def _noes(s: Situation, queue: Queue) -> list[Verdict]:
+    return [
+        outcome.verdict
+        for outcome in s.refused
+        if isinstance(outcome.action, SetStopPolicy | FenceQueue)
         and outcome.action.queue == queue.name
         and outcome.verdict in (Verdict.REFUSED, Verdict.FAILED)
-        for outcome in s.refused
-    )
-
-
-def batch_pods(s: Situation) -> tuple[Pod, ...]:
-    """Batch pods that hold cards and may still run; those of a dead node do not."""
-    return tuple(pod for pod in s.pool.on_cards(Role.BATCH) if not pod.node_dead)
-
-
-def ours_still_there(s: Situation) -> tuple[Pod, ...]:
-    """Batch pods but those of a queue that a person has taken from us: they are that person's."""
-    ours = {queue.uid for _, queue in present(s)}
-    theirs = {
-        str(work) for queue in s.pool.queues if queue.uid not in ours for work in queue.workloads
-    }
-    return tuple(pod for pod in batch_pods(s) if pod.owner not in theirs)
-
-
-def may_open(s: Situation, entry: WindowQueue, queue: Queue, until: datetime) -> bool:
-    """Whether a queue of an open window may be open: what waits ends in time, or at all."""
-    kept = any(not work.admitted for work in boundless(s, entry, queue))
-    return not kept and timing.may_open(entry, queue, until, s.now)
-
-
-def boundless(s: Situation, entry: WindowQueue, queue: Queue) -> tuple[Workload, ...]:
-    """Work that nothing ends as its class says, and that may not be evicted."""
-    if s.window is None or s.window.on_return is OnReturn.EVICT:
-        return ()
-    known = entry.spec.contract or entry.spec.max_runtime
-    return tuple(work for work in without_bound(entry.spec, queue) if known and work.active)
-
-
-def endless(s: Situation) -> tuple[Workload, ...]:
-    """Admitted work that nobody ends: it may have a pod again whenever its Job makes one."""
-    return tuple(
-        work
-        for entry, queue in present(s)
-        for work in boundless(s, entry, queue)
-        if work.admitted and timing.bound_of(work, entry.spec, queue) is None
-    )
-
-
-def useful_until(s: Situation, until: datetime) -> datetime:
-    """When cards that are to be free by an instant are of no use to batch any more.
-
-    Work that runs uses them to the end; where none runs, the last start that still fits counts.
-    """
-    if batch_pods(s) or admitted(s):
-        return until
-    ends = [
-        until - need_of(entry.spec, queue)
-        for entry, queue in entries(s)
-        if timing.may_open(entry, queue, until, s.now)
     ]
-    return max(ends, default=min(until, s.now))
 
 
-def admitted(s: Situation) -> tuple[Workload, ...]:
-    """Admitted, unfinished work of the window's queues."""
-    return tuple(work for _, queue in present(s) for work in queue.workloads if work.admitted)
-
-
-def without_work_since(s: Situation) -> datetime:
-    """Since when no work was seen to run in this phase."""
-    return max(s.batch_seen_at or s.since, s.since)
+def all_shut(s: Situation) -> bool:
+    """Whether nothing that waits comes in by us: the stops show, or are their owners' business."""
+    mine = [q for q in s.pool.queues if q.adopted_by == s.object.name and not q.terminating]
+    return all(sealed_since(queue) or whose.given_up(s, queue) for queue in mine)

@@ -19,6 +19,8 @@ START = timedelta(seconds=2)
 SETTLE = timedelta(seconds=5)
 #: A stop that is not seen by then is sealed by the next rung of the ladder.
 STOP_SEEN_WITHIN = timedelta(seconds=15)
+#: Work that a drain should have evicted by then is stopped one by one.
+DRAIN_SEEN_WITHIN = timedelta(seconds=20)
 #: Kueue drains about one job a second.
 DRAIN_PER_JOB = timedelta(seconds=1)
 #: A pod past its agreed bound by this may be evicted: it agreed to that bound.

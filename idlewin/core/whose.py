@@ -71,6 +71,28 @@ def left_open(s: Situation) -> list[Queue]:
     ]
 
 
+def shut_by_us(s: Situation) -> list[Queue]:
+    """The queues of ours that stand at the stop that we wrote."""
+    return [
+        queue
+        for queue in s.pool.queues
+        if queue.adopted_by == s.object.name
+        and queue.stop_policy is queue.left is not StopPolicy.NONE
+        and not queue.terminating
+    ]
+
+
+def given_up(s: Situation, queue: Queue) -> bool:
+    """Whether what a queue lets in is its owner's business, though we closed what is below it.
+
+    It is not ours any more, or a person opened it by hand where by a person's will we do nothing.
+    """
+    if queue.adopted_by != s.object.name:
+        return True
+    by_hand = s.object.deleting or (s.rule and (s.rule.paused or s.rule.mode is not Mode.ACT))
+    return bool(by_hand) and opened_by_other(queue)
+
+
 def remembered(s: Situation) -> tuple[Remembered, ...]:
     """The targets of the window."""
     return s.window.targets if s.window else ()

@@ -72,7 +72,7 @@ class Size:
     """So long the API server is away, half of it before the edge."""
     throttle: timedelta = timedelta(seconds=6)
     """So long takes each write of a scale-down that is slowed down."""
-    slow_window: timedelta = timedelta(seconds=15)
+    slow_window: timedelta = timedelta(seconds=20)
     """So long after it opens, the window of that pool ends."""
     tick: str = "1s"
 

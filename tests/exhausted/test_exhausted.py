@@ -50,7 +50,7 @@ def test_a_queue_that_opens_beside_serving_is_found(monkeypatch):
 def test_serving_that_returns_beside_batch_is_found(monkeypatch):
     monkeypatch.setitem(GUARDS, Reason.BATCH_GONE, lambda s: fact("gone", holds=True))
     monkeypatch.setitem(GUARDS, Reason.BATCH_SEEN, lambda s: fact("seen", holds=False))
-    monkeypatch.setattr(plan.sealing, "batch_pods", lambda s: ())
+    monkeypatch.setattr(plan.batch, "batch_pods", lambda s: ())
 
     broken = explored("one-device", faults=0).violations
 

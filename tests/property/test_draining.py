@@ -114,11 +114,12 @@ def test_where_nothing_has_to_leave_a_queue_is_held_only():
 
 PERSON = {"left": StopPolicy.NONE, "stop_writer": "kubectl"}
 TOLD = {
-    "a drain is written now": ({"stop_written_at": NOW - MINUTE}, False),
+    "a drain is written now": ({"stop_written_at": NOW - 39 * SECOND}, False),
+    "a drain could not be written for long": ({"stop_written_at": NOW - 40 * SECOND}, True),
     "a drain was written a moment ago": ({**DRAINED, "stop_written_at": NOW - 19 * SECOND}, False),
     "a drain has missed it": ({**DRAINED, "stop_written_at": NOW - 20 * SECOND}, True),
     "a stop shows late, and a drain may follow": (
-        {"stopped_since": NOW - SECOND, "stop_written_at": NOW - MINUTE},
+        {"stopped_since": NOW - SECOND, "stop_written_at": NOW - 39 * SECOND},
         False,
     ),
     "a person holds the queue": ({**PERSON, "stop_written_at": NOW - MINUTE}, True),
