@@ -72,6 +72,10 @@ class Recording(Protocol):
         """From when on it stayed with serving, and why; None: it was away."""
         ...
 
+    def prices(self) -> tuple[tuple[datetime, float], ...]:
+        """From when on a late return cost so many minutes of batch; 0: not known."""
+        ...
+
 
 class Run(Protocol):
     """Builds a world for a case and runs it to the end, telling where it is."""
@@ -96,6 +100,8 @@ class Result:
     reasons: dict[str, int]
     kept: dict[Reason, timedelta]
     """Idle time that was not lent, by the reason for staying; the longest first."""
+    prices: tuple[float, ...]
+    """What a late return cost in it, in minutes of batch; in order of time."""
     cycles: int
 
     @property
@@ -159,6 +165,7 @@ def replay(case: Case, run: Run, tell: Callable[[datetime, str], None]) -> Resul
         late=late_at(case.busy, timeline, over),
         reasons=recording.reasons(),
         kept=_kept(recording, case.busy, over),
+        prices=_prices(recording, over),
         cycles=recording.cycles,
     )
 
@@ -191,6 +198,17 @@ def _kept(recording: Recording, busy: tuple[Span, ...], over: Span) -> dict[Reas
     return {reason: time for reason, time in longest if time}
 
 
+def _prices(recording: Recording, over: Span) -> tuple[float, ...]:
+    """Each price that held in a stretch, that of its beginning first."""
+    prices = recording.prices()
+    ends = [*(at for at, _ in prices[1:]), over.end]
+    return tuple(
+        price
+        for (start, price), end in zip(prices, ends, strict=True)
+        if price and start < over.end and over.start < end
+    )
+
+
 def summed(scores: Sequence[Score]) -> Score:
     """The scores of several cards as one."""
     first, *rest = scores
@@ -217,6 +235,7 @@ def as_dict(result: Result) -> dict[str, object]:
             for at, phase in result.timeline.phases
             if result.over.start <= at and phase in (Phase.HARVESTING, Phase.SERVING)
         ],
+        "late_return_price_minutes": list(result.prices),
         "late_returns_at": [at.isoformat() for at in result.late],
     }
 

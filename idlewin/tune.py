@@ -243,10 +243,10 @@ def allowed(rule: Rule, cases: Iterable[Case]) -> float:
     return budget.share * returns
 
 
-def suggested(front_: Sequence[Tried], most: float) -> Tried:
-    """The most harvest of those that were late no more often than allowed; else the least late."""
+def suggested(front_: Sequence[Tried], most: float) -> Tried | None:
+    """The most harvest of those that were late no more often than allowed, where there is one."""
     within = [one for one in front_ if one.score.late_returns <= most]
-    return min(within, key=lambda one: one.costs) if within else front_[0]
+    return min(within, key=lambda one: one.costs, default=None)
 
 
 def changes(point: Point) -> list[Change]:

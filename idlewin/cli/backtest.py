@@ -26,6 +26,7 @@ from idlewin.backtest.figures import HEADLINE, PER_WEEK, SHARES, Budget
 from idlewin.backtest.peers import PEERS
 from idlewin.backtest.run import Result, followed, peer, tried
 from idlewin.cli.output import writable, write
+from idlewin.cli.progress import Lines
 from idlewin.core.rule import AUTO, METHODS
 from idlewin.core.stopping import Handover
 from idlewin.core.text import parse_duration
@@ -155,11 +156,15 @@ def _run(
         TimeElapsedColumn(),
     )
     found: dict[str, Result] = {}
-    with Progress(*columns, console=console) as progress:
+    days = dict.fromkeys(wanted, 0)
+    lines = Lines(console, f"days of {case.trace}", len(wanted) * (case.days - 1))
+    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
         tasks = {name: progress.add_task(f"{name}, days", total=case.days - 1) for name in wanted}
 
         def tell(name: str, done: int, of: int) -> None:
             progress.update(tasks[name], completed=done, total=of)
+            days[name] = done
+            lines.tell(sum(days.values()))
 
         trials = tried(case, wanted, tell, cores)
         budgets = progress.add_task("prices", total=len(names))

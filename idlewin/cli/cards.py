@@ -13,6 +13,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from idlewin.cli.progress import Lines
 from idlewin.replay import Case, Result, replay
 from idlewin.wiring import replayed
 from idlewin.workers import SPAWN, workers
@@ -33,10 +34,12 @@ def run(cases: Sequence[Case], console: Console) -> list[Result]:
     )
     news: SimpleQueue[News] = SPAWN.SimpleQueue()
     cores = min(len(cases), os.cpu_count() or 1)
-    with Progress(*columns, console=console) as progress, workers(cores, _begin, news) as pool:
+    live = Progress(*columns, console=console, disable=not console.is_terminal)
+    days = Lines(console, "days", sum(case.covers.length.days for case in cases))
+    with live as progress, workers(cores, _begin, news) as pool:
         for case in cases:
             progress.add_task(case.card, total=case.covers.length / HOUR, day="", phase="waits")
-        hearing = Thread(target=_hear, args=(news, progress), daemon=True)
+        hearing = Thread(target=_hear, args=(news, progress, days), daemon=True)
         hearing.start()
         waiting = {pool.submit(_one, number, case): number for number, case in enumerate(cases)}
         _tell(waiting, cases, console)
@@ -55,10 +58,13 @@ def _tell(waiting: dict[Future[Result], int], cases: Sequence[Case], console: Co
             )
 
 
-def _hear(news: SimpleQueue[News], progress: Progress) -> None:
+def _hear(news: SimpleQueue[News], progress: Progress, days: Lines) -> None:
+    passed: dict[int, float] = {}
     while (told := news.get()) is not None:
         number, hours, day, phase = told
         progress.update(progress.task_ids[number], completed=hours, day=day, phase=phase)
+        passed[number] = hours
+        days.tell(sum(passed.values()) / 24)
 
 
 def _begin(news: SimpleQueue[News]) -> None:

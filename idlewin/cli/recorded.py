@@ -82,7 +82,7 @@ def recorded(rule: Rule, trace: Path, names: Sequence[str] | None, seed: int = 1
 
 def asked(rule: Rule, name: str, options: Options) -> Case:
     """What a Prometheus knows of a rule's demand. Raises UsageError and UnreachableError."""
-    if all(serving.demand == "CalendarOnly" for serving in rule.serving):
+    if rule.calendar_only:
         raise UsageError(
             f"{name} goes by the calendar only: no demand can be asked for; name a --trace"
         )

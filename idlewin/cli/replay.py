@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -19,16 +19,19 @@ from rich.console import Console
 from rich.table import Table
 
 from idlewin import traces
+from idlewin.backtest.figures import most_by_chance
 from idlewin.cli import cards
 from idlewin.cli.output import folder_writable, writable, write
 from idlewin.cli.recorded import demo_rule, one_rule, recorded
 from idlewin.core.reason import Reason
-from idlewin.core.rule import METHODS
+from idlewin.core.rule import METHODS, Rule
 from idlewin.core.score import Score
+from idlewin.core.text import format_share
 from idlewin.errors import UsageError
 from idlewin.picture import PictureError
 from idlewin.picture.days import Days, draw
 from idlewin.replay import Result, as_dict, summed
+from idlewin.tune import allowed
 
 #: So many reasons for staying are told; the others make up little.
 MOST_REASONS = 5
@@ -86,7 +89,8 @@ def replay(
     console.print(_by_card(results))
     console.print(_side_by_side(results))
     console.print(_kept_back(results))
-    console.print(_verdict(results))
+    for line in (*_nothing_lent(results), *_verdict(chosen, results)):
+        console.print(line, highlight=False)
     if json_out is not None:
         write(json_out, json.dumps([as_dict(result) for result in results], indent=1) + "\n")
     if drawn is not None:
@@ -163,15 +167,64 @@ def _totals(results: Sequence[Result]) -> tuple[Score, Score, Score]:
     )
 
 
-def _verdict(results: Sequence[Result]) -> str:
+def _nothing_lent(results: Sequence[Result]) -> Iterator[str]:
+    """A card that was never lent, and what stood in the way most."""
+    for result in results:
+        if result.ours.windows or not result.kept:
+            continue
+        why = next(iter(result.kept))
+        priced = why is Reason.WINDOW_TOO_SHORT and result.prices
+        said = f"{why.value}. {why.meaning}"
+        if priced:
+            said = (
+                f"by the card's own past a late return costs {_span(result.prices)} of batch "
+                "here, and no idle stretch was worth that risk."
+            )
+        yield f"{result.case.card} was lent nothing: {said}"
+
+
+def _span(minutes: Sequence[float]) -> str:
+    least, most = (f"{value / 60:.2g}" for value in (min(minutes), max(minutes)))
+    return f"{least} h" if least == most else f"{least} to {most} h"
+
+
+def _verdict(rule: Rule, results: Sequence[Result]) -> Iterator[str]:
     ours, reactive, _ = _totals(results)
-    return (
+    weeks = sum(result.weeks for result in results)
+    yield (
         f"idlewin lent {_hours(ours.harvested)} that would have been lost, and was late "
-        f"{_times(ours.late_returns)}.\n"
+        f"{_times(ours.late_returns)} in {weeks:.3g} card-week{'s' * (weeks != 1)}: "
+        f"{ours.late_returns / weeks:.1f} a week."
+    )
+    yield _budget(rule, results, ours.late_returns)
+    yield (
         "The reactive rule lends after 10 idle minutes and gives back when a user comes, so that "
-        f"user waits: {_times(reactive.late_returns)}.\n"
+        f"user waits: {_times(reactive.late_returns)}."
+    )
+    yield (
         "The oracle knows the future, and both keep to the rule's calendar. Late: a user came "
         "before serving was ready."
+    )
+
+
+def _budget(rule: Rule, results: Sequence[Result], late: int) -> str:
+    """What the rule's budget allows, and whether it was held, as far as chance lets one tell."""
+    if rule.calendar_only or rule.forecast.method == "oracle":
+        return "No budget is looked at: " + (
+            "the calendar decides alone." if rule.calendar_only else "the future is known."
+        )
+    most, weeks = allowed(rule, [result.case for result in results]), sum(r.weeks for r in results)
+    share = rule.forecast.budget.share
+    each = f"{format_share(share)} of the returns" if share else f"{most / weeks:.2g} a week"
+    budget = f"The rule's budget is {each}, here {most:.3g}"
+    if late <= most:
+        return f"{budget}: it was held."
+    bound = most_by_chance(most)
+    if late > bound:
+        return f"{budget}. By chance there may be up to {bound}: it was not held."
+    return (
+        f"{budget}. Late returns come by chance: with this budget there may be up to {bound}, so "
+        f"these {late} are no sign that it is not held."
     )
 
 

@@ -26,6 +26,7 @@ from rich.progress import (
 from idlewin import traces
 from idlewin.cli.connection import Prometheus, PrometheusToken, a_url
 from idlewin.cli.output import writable, write
+from idlewin.cli.progress import Lines
 from idlewin.cli.recorded import asked, demo_rule, one_rule, recorded
 from idlewin.cli.tuned import Found, diff, drawn, table, texts, told, verdict
 from idlewin.core.rule import Rule
@@ -199,11 +200,15 @@ def _run(
         TextColumn("left:"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console) as progress:
+    lines = Lines(console, "runs", runs)
+    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
         task = progress.add_task("replays", total=runs)
-        found = tried(
-            points, cases, replayed, lambda done: progress.update(task, completed=done), cores
-        )
+
+        def tell(done: int) -> None:
+            progress.update(task, completed=done)
+            lines.tell(done)
+
+        found = tried(points, cases, replayed, tell, cores)
     most, front = allowed(now, cases), best(found)
     return Found(
         cases=cases,
@@ -217,7 +222,7 @@ def _run(
 
 def _picked(found: Found, pick: int | None) -> Tried:
     if pick is None:
-        return found.suggested
+        return found.suggested or found.now
     if pick > len(found.front):
         raise UsageError(f"--pick {pick}: the table has points 1 to {len(found.front)}")
     return found.front[pick - 1]

@@ -34,7 +34,8 @@ class Found:
     front: list[Tried]
     allowed: float
     """Late returns, by the rule's budget."""
-    suggested: Tried
+    suggested: Tried | None
+    """None: no point kept the budget."""
 
     @property
     def now(self) -> Tried:
@@ -55,8 +56,8 @@ def table(found: Found) -> Table:
     """The front, and the rule as it is."""
     made = Table(
         title=f"Points of which none is better in all; {_card_weeks(found)} judged",
-        caption="%: of the oracle's. *: most harvest within the rule's budget. now: the rule as it "
-        "is. One late return more or less may be chance.",
+        caption=f"%: of the oracle's. {_star(found)} now: the rule as it is. One late return more "
+        "or less may be chance.",
         title_justify="left",
         caption_justify="left",
     )
@@ -78,6 +79,12 @@ def table(found: Found) -> Table:
     return made
 
 
+def _star(found: Found) -> str:
+    if found.suggested is None:
+        return "No point is within the rule's budget."
+    return "*: most harvest within the rule's budget."
+
+
 def _name(found: Found, one: Tried) -> str:
     number = found.number(one)
     marks = [str(number)] if number else []
@@ -94,12 +101,16 @@ def _card_weeks(found: Found) -> str:
 def verdict(found: Found, chosen: Tried) -> str:
     """What a chosen point would change, in words."""
     number = found.number(chosen)
+    budget = f"the rule's budget allows {found.allowed:.3g} in {_card_weeks(found)}"
+    if found.suggested is None:
+        budget += ", and every point was late more often"
+        if chosen.point.rule.calendar_only:
+            budget += " (CalendarOnly lends by its hours alone and looks at no budget)"
     if not chosen.point.differs:
+        if found.suggested is None:
+            return f"Nothing to suggest: {budget}. --pick NUMBER takes a point all the same."
         return f"Point {number} is the rule as it is: nothing to change."
     new, old = chosen.score, found.now.score
-    budget = f"the rule's budget allows {found.allowed:.3g} in {_card_weeks(found)}"
-    if found.suggested.score.late_returns > found.allowed:
-        budget += ", and every point was late more often"
     return (
         f"Point {number}: {new.harvested / HOUR:.1f} h harvested instead of "
         f"{old.harvested / HOUR:.1f} h, {new.late_returns} late instead of {old.late_returns}, "

@@ -255,6 +255,11 @@ class Rule:
     paused: bool = False
     """True: serving is brought back, and nothing more is written."""
 
+    @property
+    def calendar_only(self) -> bool:
+        """Whether its hours decide alone: no demand is looked at, so no budget holds."""
+        return all(serving.demand == "CalendarOnly" for serving in self.serving)
+
     def __post_init__(self) -> None:
         if not self.serving:
             raise ValueError("serving is empty; name the workloads that own the cards")

@@ -63,7 +63,7 @@ def _panel(
         axes.plot(
             late,
             share,
-            label=name if curve.causal else f"{name}, best setting in hindsight",
+            label=name if curve.causal else f"{name}, in hindsight",
             color=colours[name],
             linestyle="-" if curve.causal else "--",
             marker="o" if curve.causal else None,

@@ -109,6 +109,8 @@ def _ringed(axes: Any, dots: Sequence[Dot]) -> None:
             "most harvest within the budget",
         ),
     ):
+        if not marked:
+            continue
         axes.scatter(
             [dot.late for dot in marked],
             [dot.harvested for dot in marked],

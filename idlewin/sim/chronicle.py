@@ -44,8 +44,11 @@ class Chronicle:
     """A rule, and a span in which all of its serving was ready."""
     stays: list[tuple[datetime, str, Reason | None]] = field(default_factory=list)
     """From when on a rule stayed with serving, and why; None: it was away."""
+    prices: list[tuple[datetime, str, float]] = field(default_factory=list)
+    """From when on a late return cost a rule so many minutes of batch; 0: not known."""
     cycles: int = 0
     _stay: dict[str, Reason | None] = field(default_factory=dict)
+    _price: dict[str, float] = field(default_factory=dict)
     _running: dict[str, datetime] = field(default_factory=dict)
     _ready: dict[str, datetime] = field(default_factory=dict)
 
@@ -57,6 +60,10 @@ class Chronicle:
         if decision.rule not in self._stay or self._stay[decision.rule] is not stays:
             self._stay[decision.rule] = stays
             self.stays.append((decision.at, decision.rule, stays))
+        price = decision.status.budget.price
+        if self._price.get(decision.rule) != price:
+            self._price[decision.rule] = price
+            self.prices.append((decision.at, decision.rule, price))
 
     def changed(self, rule: str, before: Phase, after: Phase, reason: Reason) -> None:
         """A change of phase was written."""

@@ -62,6 +62,10 @@ class Replayed:
         """From when on it stayed with serving, and why; None: it was away."""
         return tuple((at, reason) for at, _, reason in self._world.chronicle.stays)
 
+    def prices(self) -> tuple[tuple[datetime, float], ...]:
+        """From when on a late return cost so many minutes of batch; 0: not known."""
+        return tuple((at, price) for at, _, price in self._world.chronicle.prices)
+
     def reasons(self) -> dict[str, int]:
         """How often each transition was taken, by its reason."""
         return dict(Counter(change.reason.value for change in self._world.chronicle.changes))

@@ -5,18 +5,16 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 from statistics import median
 
 from idlewin import traces
+from idlewin.cli.recorded import demo_rule, one_rule, recorded
 from idlewin.controller import Controller
 from idlewin.core.phase import Phase
-from idlewin.core.rule import Cards, QueueClass, Rule
-from idlewin.core.score import Delays
+from idlewin.core.rule import Cards, QueueClass
 from idlewin.core.target import Ref
 from idlewin.core.window import Span
-from idlewin.replay import Case, replay
-from idlewin.rulefile import read_files
+from idlewin.replay import replay
 from idlewin.sim.demand import Demand
 from idlewin.sim.furnish import Server
 from idlewin.sim.world import Setup, World
@@ -28,7 +26,6 @@ from tests.simulation.swarm import controller, play
 
 #: How often a cycle is timed, in so many batches; the median batch is told.
 BATCHES, CYCLES = 9, 200
-DELAYS = Delays(open=timedelta(minutes=1), back=timedelta(minutes=5))
 
 
 def cycle_figures() -> list[Figure]:
@@ -46,27 +43,13 @@ def days_figures(seeds: int) -> list[Figure]:
     """Simulated days a second of one core: the packaged trace, and the swarm's worlds, with what
     went wrong in them.
     """
-    card, runs = min(traces.load(traces.sample()).items())
-    about = traces.about(traces.sample())
-    covers = Span(about.origin, about.origin + timedelta(minutes=about.minutes or 0))
-    case = Case(
-        card=card,
-        rule=_demo_rule(),
-        busy=traces.busy_spans(runs, about.origin),
-        covers=covers,
-        judged_from=about.origin + timedelta(minutes=about.test_from),
-        delays=DELAYS,
-    )
+    cases = recorded(one_rule(demo_rule())[1], traces.sample(), None)
     began = time.process_time()
-    result = replay(case, replayed, lambda _at, _phase: None)
+    cycles = sum(replay(case, replayed, lambda _at, _phase: None).cycles for case in cases)
     took = time.process_time() - began
-    days = covers.length / timedelta(days=1)
-    found = [
-        Figure(
-            what=f"simulated days a CPU second, packaged trace ({result.cycles} cycles)",
-            value=f"{days / took:.1f}",
-        )
-    ]
+    days = sum(case.covers.length / timedelta(days=1) for case in cases)
+    text = f"simulated days a CPU second, packaged trace, {len(cases)} cards ({cycles} cycles)"
+    found = [Figure(what=text, value=f"{days / took:.1f}")]
     began = time.process_time()
     worlds = [play(seed) for seed in range(seeds)]
     took = time.process_time() - began
@@ -128,10 +111,3 @@ def _setup(number: int, *, idle: bool) -> Setup:
         servers={ref: Server(start_up=(20.0, 0.1), grace=timedelta(seconds=5))},
         jobs=(a_job(name, max_runtime=minutes(10)),),
     )
-
-
-def _demo_rule() -> Rule:
-    found = read_files([Path(traces.__file__).parent / "demo.yaml"])
-    (document,) = found.documents
-    assert document.rule is not None
-    return document.rule

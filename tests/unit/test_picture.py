@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
+from idlewin.backtest.peers import PEERS
 from idlewin.core.forecast import Forecast
+from idlewin.core.rule import METHODS
 from idlewin.core.score import late_at, reactive, score
 from idlewin.core.window import Span
 from idlewin.picture import PictureError, front
@@ -195,6 +197,27 @@ def test_the_picture_of_a_tuned_rule_marks_the_rule_even_where_nothing_was_lent(
         pixels = imread(tmp_path / name)
         colours = {tuple(c) for c in (pixels[..., :3] * 255).round().astype(int).reshape(-1, 3)}
         assert {(0xB2, 0x22, 0x22), (0, 0, 0)} <= colours
+
+
+@pytest.mark.parametrize("traces", [1, 2, 3])
+def test_the_legend_of_a_backtest_is_within_the_picture(
+    traces: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn = []
+    monkeypatch.setattr("idlewin.picture.curves.save", lambda figure, _: drawn.append(figure))
+    ours = dict.fromkeys(METHODS, SimpleNamespace(points=((0.25, 0.1), (1.0, 0.4)), causal=True))
+    peers = {
+        peer.name: SimpleNamespace(points=((0.25, 0.1), (1.0, 0.3)), causal=False) for peer in PEERS
+    }
+
+    draw_curves({f"trace {n}": {**ours, **peers} for n in range(traces)}, tmp_path / "a.png")
+
+    drawn[0].savefig(tmp_path / "a.png")
+    (legend,) = drawn[0].legends
+    box, whole = legend.get_window_extent(), drawn[0].bbox
+    assert len(legend.get_texts()) == len(METHODS) + len(PEERS)
+    assert whole.x0 <= box.x0
+    assert box.x1 <= whole.x1
 
 
 def test_a_policy_that_is_another_one_is_drawn_thin_over_it(

@@ -114,6 +114,29 @@ def test_cards_are_summed_and_without_write_the_file_stays_as_it_is(tmp_path, ru
     assert told["card_weeks"] == pytest.approx(6 / 7, abs=1e-3)
 
 
+def test_of_points_that_are_all_over_the_budget_none_is_marked_or_written(tmp_path, rule, capsys):
+    text, _, rest = rule.read_text().partition("      demand:\n")
+    rule.write_text(f"{text}      demand: CalendarOnly\n{rest[rest.index('      leadTime') :]}")
+    before = rule.read_text()
+
+    code = code_of(
+        "tune", rule, "--trace", a_trace(tmp_path), "--vary", "window.min=15m", "--write",
+        "--json", tmp_path / "out.json", "--picture", tmp_path / "out.png", "--cores", "1",
+    )  # fmt: skip
+
+    out = capsys.readouterr().out
+    assert code == 0, out
+    assert "No point is within the rule's budget." in out
+    assert "*" not in out
+    assert (
+        "Nothing to suggest: the rule's budget allows 0.429 in 0.429 card-weeks, and every" in out
+    )
+    assert "CalendarOnly lends by its hours alone and looks at no budget" in out
+    told = json.loads((tmp_path / "out.json").read_text())
+    assert {one["suggested"] for one in told["points"]} == {False}
+    assert rule.read_text() == before
+
+
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
@@ -260,12 +283,13 @@ def test_of_points_that_come_to_the_same_the_nearest_to_the_rule_is_kept():
     assert best([far, near, a_try(2, 0, 2)]) == [near]
 
 
-def test_the_suggestion_is_the_most_harvest_within_the_budget_else_the_least_late():
+def test_the_suggestion_is_the_most_harvest_within_the_budget_and_none_beyond_it():
     few, some, many = front = [a_try(3, 1, 2), a_try(5, 2, 2), a_try(9, 4, 2)]
 
     assert suggested(front, 2) is some
     assert suggested(front, 9) is many
-    assert suggested(front, 0) is few
+    assert suggested(front, 1) is few
+    assert suggested(front, 0) is None
 
 
 # -- the history
