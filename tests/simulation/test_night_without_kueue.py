@@ -11,6 +11,7 @@ from idlewin.core.phase import Phase
 from idlewin.core.rule import OnReturn
 from idlewin.sim.backlog import JobKind
 from idlewin.sim.furnish import Server
+from idlewin.sim.objects import Work
 from idlewin.sim.world import World
 from tests.simulation.scenery import REF, SHORT, START, a_job, a_rule, minutes, seconds
 from tests.simulation.test_lending import a_life, entered
@@ -76,3 +77,12 @@ def test_work_that_waits_counts_up_to_its_bound_and_drain_timeout(
 
     assert minutes(1) < bound < minutes(9)
     assert bound + DRAIN - LOOK <= took <= bound + DRAIN + LOOK
+
+
+def test_a_window_in_which_the_last_job_ended_is_not_dry_for_a_dead_kueue_has_not_seen_it() -> None:
+    world = a_night(ENDS, OnReturn.WAIT, claims=1)
+
+    world.run(DIES + minutes(40))
+
+    assert not [pod for pod in world.objects.pods.values() if isinstance(pod.owner, Work)]
+    assert entered(world, Phase.RECLAIMING) == []
