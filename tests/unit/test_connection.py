@@ -179,7 +179,11 @@ def test_a_rule_that_the_files_do_not_have_is_told_with_those_that_they_have(
 @pytest.mark.parametrize(
     "text", ["localhost:9090", "prometheus", "ftp://a", "http://", "http://a:x"]
 )
-def test_a_prometheus_that_is_no_url_is_told_before_anything_is_asked(dead, capsys, text):
+def test_a_prometheus_that_is_no_url_is_told_before_anything_is_asked(
+    dead, capsys, monkeypatch, text
+):
+    # ``run`` would leave a handler behind that writes where this test's output goes.
+    monkeypatch.setattr("idlewin.cli.run.set_up", lambda _: None)
     for verb in (("run",), ("explain", "a")):
         code, err = ended(capsys, *verb, "--prometheus", text, "--kubeconfig", dead)
 
