@@ -53,7 +53,7 @@ def open_with_batch(s: Situation) -> Checks:
         for work in queue.workloads
         if work.admitted
     ]
-    return fact("open with batch", using and batch, ", ".join(using), "shut while serving")
+    return fact("open with batch", using and batch, ", ".join(using), "closed while serving")
 
 
 # -- giving back: any one is enough
@@ -227,7 +227,7 @@ def drain_overdue(s: Situation) -> Checks:
         Check(
             "drainTimeout", s.now >= due or s.forced, f"until {format_instant(due)}", turns_at=due
         ),
-        Check("targets without a claim", apart, _listed(bare), "none while batch runs"),
+        Check("targets that request no card", apart, _listed(bare), "none while batch runs"),
     )
 
 

@@ -62,7 +62,7 @@ class Situation:
     down_since: Mapping[str, datetime] = field(default_factory=dict)
     """Targets that have no ready pod outside a window, and since when, as far as was looked."""
     forced: bool = False
-    """A person said so: drain_overdue holds without a claim on the cards."""
+    """A person said so: drain_overdue holds though serving requests no card."""
 
     @property
     def rule(self) -> Rule | None:
