@@ -126,7 +126,7 @@ def run(
         rules=rules,
         listen=_address(listen),
         token=_token(token_file),
-        journal=journal,
+        journal=_journal(journal),
         lease=None if no_lease else a_lease(lease),
         lease_duration=_at_least("--lease-duration", lease_duration, LEAST_LEASE),
         instance=f"{os.environ.get('POD_NAME') or socket.gethostname()}_{os.getpid()}",
@@ -169,6 +169,13 @@ def _token(path: Path | None) -> str:
     if not token:
         raise UsageError(f"--token-file {path} is empty; write a token into it")
     return token
+
+
+def _journal(path: Path | None) -> Path | None:
+    # A full or broken disk must not keep the controller from starting; a wrong name may.
+    if path is not None and path.is_dir():
+        raise UsageError(f"--journal {path} is a directory; name a file in it")
+    return path
 
 
 def _at_least(option: str, text: str, least: timedelta) -> timedelta:

@@ -90,6 +90,13 @@ def test_a_directory_is_no_file(option, folder, named, tmp_path, capsys):
     assert ("directory" in err) or (f"{folder} holds no rule" in err)
 
 
+def test_a_journal_is_no_directory(named, tmp_path, capsys):
+    (tmp_path / "folder").mkdir()
+    command = [*named("run rules", RULE), "--journal", "folder"]
+
+    assert "--journal folder is a directory; name a file in it" in told(command, capsys)
+
+
 @pytest.mark.parametrize("option", OPTIONS)
 def test_a_file_that_cannot_be_opened_says_why(option, named, tmp_path, capsys):
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
