@@ -110,8 +110,6 @@ def _queues(s: Situation, wanted: Gate) -> Iterator[Action]:
         case Gate.SEALED:
             for entry, queue in sealing.present(s):
                 yield from ladder.rungs(s, entry, queue)
-            if s.status.phase == Phase.RESTORING and sealing.shown(s):
-                yield from _wake_owed(s, batch.admitted(s))
 
 
 def _hold(s: Situation, queue: Queue) -> SetStopPolicy:

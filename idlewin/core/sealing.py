@@ -66,11 +66,6 @@ def sealed_since(queue: Queue) -> datetime | None:
     return max(since, queue.stop_written_at or since)
 
 
-def shown(s: Situation) -> bool:
-    """Whether Kueue shows all queues stopped: what it holds back by itself need not be asleep."""
-    return all(sealed_since(queue) is not None for _, queue in present(s))
-
-
 def stopped_from(s: Situation, queue: Queue) -> datetime | None:
     """Since when Kueue has had our stop to act on; None: it has yet to be written.
 

@@ -225,6 +225,13 @@ def test_a_planned_return_begins_early_enough_to_hold_and_then_to_drain(evict):
     assert drain_time(rule, cards=3) == held + queue.grace + 3 * SECOND
 
 
+def test_work_that_is_asleep_is_not_woken_before_the_return_is_over():
+    """Stop and wake would have one epoch, and the fence could not tell a late stop from them."""
+    s = status(owed=ASLEEP)(away(Phase.RESTORING, pool=gone()))
+
+    assert not [a for a in actions(s, workloads=()) if isinstance(a, SetActive)]
+
+
 def test_work_that_is_asleep_is_woken_when_a_window_opens():
     s = status(owed=ASLEEP)(away(Phase.HARVESTING, pool=gone(pods=(a_batch_pod(),))))
 
