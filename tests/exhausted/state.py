@@ -14,7 +14,7 @@ from typing import NamedTuple
 from idlewin.core.phase import GIVING_BACK, Phase
 from idlewin.core.pool import StopPolicy
 from idlewin.core.reason import Reason
-from idlewin.core.status import Counters, Status
+from idlewin.core.status import Account, Counters, Status
 
 NOW = datetime(2026, 3, 4, 1, 0, tzinfo=UTC)
 OPEN, HOLD, DRAIN = StopPolicy.NONE, StopPolicy.HOLD, StopPolicy.HOLD_AND_DRAIN
@@ -173,6 +173,8 @@ def _plain(status: Status) -> Status:
         failure="",
         counters=Counters(corrections=status.counters.corrections),
         lead_times=(),
+        opening_seconds=(),
+        budget=Account(),
         conditions=(),
         observed_generation=1,
     )
