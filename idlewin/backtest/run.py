@@ -147,7 +147,7 @@ def _trial(case: Case, found: Plans, parts: Sequence[_Day]) -> Trial:
 
 
 def record(case: Case, judged: Judged, settings: int) -> Record:
-    """What each price, or setting, would have brought and cost day by day."""
+    """What each price, or setting, would have brought and cost day by day and card by card."""
     tallies = [_tally(case, lent(judged, np.full(len(judged.plans), k))) for k in range(settings)]
     return Record(
         harvested=np.array([one.harvested for one in tallies]),
@@ -157,20 +157,21 @@ def record(case: Case, judged: Judged, settings: int) -> Record:
 
 
 def _tally(case: Case, windows: Windows) -> Tally:
-    return tally(case.gaps, windows, case.handover, case.fleet.start, case.days)
+    shape = case.days, len(case.fleet.cards)
+    return tally(case.gaps, windows, case.handover, case.fleet.start, shape)
 
 
 # -- the price of each day, at each budget
 
 
 def followed(case: Case, trials: Sequence[Trial], prices: Reals) -> Result:
-    """The windows of a forecaster, or of the best of several, under each budget."""
+    """The windows of a forecaster, or of several, each where it is best, under each budget."""
     found = trials[0].judged.plans
-    day = (found.at - case.fleet.start) // DAY
+    day, card = (found.at - case.fleet.start) // DAY, case.gaps.card[found.gap]
     judged_from = (case.judged_from - case.fleet.start) // DAY
 
     def windows(course: Course) -> Windows:
-        return lent(_chosen(trials, course.chosen[day]), course.number[day])
+        return lent(_chosen(trials, course.chosen[day, card]), course.number[day])
 
     ran = {}
     for budget in BUDGETS:

@@ -1,10 +1,11 @@
-"""Control: the price of each day, and the forecaster that it is asked of, by what came before.
+"""Control: the price of each day, and which forecaster each card has, by what came before.
 
 Each day takes the price that would have kept the budget on the days so far, recent days counting
 most, because a young model back-tests worse than it later is; and corrects it by the account: late
 returns so far less those that were allowed, in roots of the expected count. So the realised rate
 holds the budget whatever the forecasts are worth, and single events are not chased. Of several
-forecasters the one is asked that would have harvested most at that price.
+forecasters all cards have the one that would have harvested most at that price, save for a card
+whose own past clearly speaks for another.
 
 Source: adaptive conformal inference (Gibbs and Candes 2021) and conformal risk control
 (Angelopoulos et al. 2022), on the scale of the logarithm of a price.
@@ -28,13 +29,16 @@ GAIN = 0.35
 HALF_LIFE = 4.0
 #: Days at the beginning that no price is learnt from: they have hardly any past.
 YOUNG = 3
-#: Another forecaster is asked only if it would have harvested so much more.
+#: All cards change to another forecaster only if it would have harvested so much more.
 BETTER = 1.05
+#: A card has another than the rest only if that was better by so many standard errors: what the
+#: luckiest of several brought on a card's few weeks is mostly luck.
+SURE = 2.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Record:
-    """What one forecaster would have brought and cost, price x day."""
+    """What one forecaster would have brought and cost, price x day x card."""
 
     harvested: Reals
     late: Reals
@@ -52,10 +56,20 @@ class Record:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Course:
-    """For each day: which forecaster is asked, and the number of its price; -1 lends nothing."""
+    """For each day: the forecaster of each card, and the number of the price; -1 lends nothing."""
 
     chosen: Minutes
+    """Day x card."""
     number: Minutes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mix:
+    """Which forecaster each card has, which one those that are not among them, and the price."""
+
+    usual: int
+    chosen: Minutes
+    number: int
 
 
 def kept(late: Reals, allowed: Reals) -> int:
@@ -70,23 +84,42 @@ def kept(late: Reals, allowed: Reals) -> int:
     return int(fits[0]) if len(fits) else len(late) - 1
 
 
-def best(records: Sequence[Record], allowed: Reals, before: int) -> tuple[int, int]:
-    """Which forecaster would have brought most, and the number of its price that keeps a budget.
+def mixed(records: Sequence[Record], allowed: Reals, before: int, prices: Reals) -> Mix:
+    """The forecaster of each card, and the number of the price at which they keep a budget.
 
-    ``before`` is the one that was asked so far: another has to be better by something. Without a
+    ``before`` is the one that most had so far: another has to be better by something. Without a
     day behind it the price is the dearest.
     """
+    cards = records[0].late.shape[2]
     if not len(allowed):
-        return before, len(records[before].late) - 1
-    numbers = [kept(record.late, allowed) for record in records]
+        return Mix(before, np.full(cards, before), len(prices) - 1)
+    usual = _usual(records, allowed, before)
+    chosen = _own(records, usual, prices)
+    late = np.zeros((len(prices), len(allowed)))
+    for number, record in enumerate(records):
+        late += np.where((chosen == number)[:, None, :], record.late, 0).sum(axis=2)
+    number = kept(late, allowed)
+    return Mix(usual, chosen[number], number)
+
+
+def _usual(records: Sequence[Record], allowed: Reals, before: int) -> int:
+    """Which forecaster would have brought most if all cards had it."""
     weight = _weight(len(allowed))
     worth = [
-        float(record.harvested[number] @ weight)
-        for record, number in zip(records, numbers, strict=True)
+        float(record.harvested[kept(record.late.sum(axis=2), allowed)].sum(axis=1) @ weight)
+        for record in records
     ]
     most = int(np.argmax(worth))
-    chosen = most if worth[most] > BETTER * worth[before] else before
-    return chosen, numbers[chosen]
+    return most if worth[most] > BETTER * worth[before] else before
+
+
+def _own(records: Sequence[Record], usual: int, prices: Reals) -> Minutes:
+    """Which forecaster each card has at each price: another than the usual where that is sure."""
+    price = prices[:, None, None]
+    worth = [record.harvested - price * record.late for record in records]
+    gains = [one - worth[usual] for one in worth]
+    sure = np.array([gain.sum(axis=1) - SURE * np.sqrt((gain**2).sum(axis=1)) for gain in gains])
+    return np.where(sure.max(axis=0) > 0, sure.argmax(axis=0), usual)
 
 
 def corrected(number: int, late: float, allowed: float, prices: Reals) -> int:
@@ -99,7 +132,7 @@ def corrected(number: int, late: float, allowed: float, prices: Reals) -> int:
 
 
 def controlled(
-    records: list[Record],
+    records: Sequence[Record],
     allowed: Reals,
     judged_from: int,
     realised: Callable[[Course, int], float],
@@ -110,15 +143,14 @@ def controlled(
     ``allowed`` is how many may be late on each day. From the day ``judged_from`` on an account is
     kept: ``realised`` tells how many were late from then up to and with a day.
     """
-    days = len(allowed)
-    course = Course(np.zeros(days, dtype=np.int64), np.full(days, -1, dtype=np.int64))
+    days, cards = len(allowed), records[0].late.shape[2]
+    course = Course(np.zeros((days, cards), dtype=np.int64), np.full(days, -1, dtype=np.int64))
     course.number[YOUNG : YOUNG + 1] = len(prices) - 1
+    usual = 0
     for day in range(YOUNG + 1, days):
         seen = slice(YOUNG, day)
-        chosen, number = best(
-            [record.within(seen) for record in records], allowed[seen], int(course.chosen[day - 1])
-        )
-        course.chosen[day] = chosen
+        mix = mixed([record.within(seen) for record in records], allowed[seen], usual, prices)
+        usual, course.chosen[day], number = mix.usual, mix.chosen, mix.number
         if day > judged_from:
             spent, so_far = realised(course, day - 1), float(allowed[judged_from:day].sum())
             number = corrected(number, spent, so_far, prices)

@@ -28,12 +28,14 @@ from idlewin.core.window import Span
 from idlewin.forecasters import there
 from idlewin.forecasters.ahead import STEP, STEPS, Asked
 from idlewin.forecasters.fleet import Card, Fleet, Place, fleet, minute, place
-from idlewin.pricing.control import PRICES, YOUNG, best, corrected
+from idlewin.pricing.control import PRICES, YOUNG, corrected
 from idlewin.pricing.learnt import (
     MINUTE,
+    Choice,
     Known,
     Learnt,
     Relendings,
+    choice,
     fitted,
     priced,
     together,
@@ -84,7 +86,7 @@ class Learner:
         self._tried: datetime | None = None
         self._numbers = count()
         self._latest: tuple[datetime, Learnt, Fleet] | None = None
-        self._chosen: dict[Budget, str] = {}
+        self._chosen: dict[tuple[str, Budget], Choice] = {}
         self._trouble = ""
 
     def forecast(
@@ -181,7 +183,7 @@ class Learner:
     ) -> Forecast:
         (now, idle_since), account = when, (rule.status or Status()).budget
         allowed = _allowed(spec.forecast.budget, self._known[rule.name].card, rule, now)
-        name, price = self._priced(spec, learnt, account, (allowed, now))
+        name, price = self._priced(rule.name, spec, learnt, account, (allowed, now))
         if not name:
             why = self._trouble or "the price of a late return is being learnt"
             return _without(spec, now, why)
@@ -200,24 +202,21 @@ class Learner:
         )
 
     def _priced(
-        self, spec: Rule, learnt: Learnt, account: Account, asked: tuple[float, datetime]
+        self, pool: str, spec: Rule, learnt: Learnt, account: Account, asked: tuple[float, datetime]
     ) -> tuple[str, float]:
         """The method that is asked, and what a late return costs; empty: not known yet."""
-        auto, budget = spec.forecast.method == AUTO, spec.forecast.budget
         names = [name for name in wanted(spec.forecast.method) if name in learnt.models]
         if learnt.past is None or not names:
             known = account.method in names and account.price > 0
             price = min(max(account.price, float(PRICES[0])), float(PRICES[-1]))
             return (account.method, price) if known else ("", 0.0)
-        records = [learnt.records[name].of(share=budget.share is not None) for name in names]
-        before = self._chosen.get(budget) if auto else None
-        first = names.index(before) if before in names else 0
-        chosen, number = best(records, learnt.past.allowed(budget), first)
-        if auto:
-            self._chosen[budget] = names[chosen]
+        key = spec.forecast.method, spec.forecast.budget
+        found = self._chosen.get(key)
+        if found is None or found.at != learnt.at:
+            found = self._chosen[key] = choice(learnt, learnt.past, names, key[1], found)
         allowed, now = asked
-        number = corrected(number, len(recent(account.late_at, now)), allowed, PRICES)
-        return names[chosen], float(PRICES[number])
+        number = corrected(found.number, len(recent(account.late_at, now)), allowed, PRICES)
+        return found.own.get(pool, found.usual), float(PRICES[number])
 
     def _seen(self, learnt: Learnt, now: datetime) -> Fleet:
         """The pools' demand up to about now, in the order in which they were learnt."""

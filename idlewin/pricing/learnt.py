@@ -9,13 +9,13 @@ from datetime import datetime, timedelta
 
 import numpy as np
 
-from idlewin.core.rule import AUTO, METHODS
+from idlewin.core.rule import AUTO, METHODS, Budget
 from idlewin.core.stopping import Handover
 from idlewin.core.window import Span
 from idlewin.forecasters import method, there
 from idlewin.forecasters.ahead import STEP, Model
 from idlewin.forecasters.fleet import Card, Fleet, fleet, minute
-from idlewin.pricing.control import Record
+from idlewin.pricing.control import PRICES, Record, mixed
 from idlewin.pricing.relent import Past, Relending, past
 
 #: A price is learnt from so many pools at most: more tell it no better.
@@ -96,6 +96,32 @@ def priced(
     relent = {(name, handover): before.get((name, handover), Relending()) for name in learnt.models}
     records = {name: one.record(found, method(name), handover) for (name, _), one in relent.items()}
     return replace(learnt, records=records, past=found), relent
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Choice:
+    """Which method each pool has under a budget, and the number of the price that keeps it."""
+
+    at: datetime
+    """When it was learnt."""
+    usual: str
+    """That of a pool that no price is learnt from."""
+    own: Mapping[str, str]
+    number: int
+
+
+def choice(
+    learnt: Learnt, past: Past, names: Sequence[str], budget: Budget, before: Choice | None
+) -> Choice:
+    """What the last weeks say of some methods; ``before`` is what was chosen so far."""
+    records = [learnt.records[name].of(share=budget.share is not None) for name in names]
+    first = names.index(before.usual) if before and before.usual in names else 0
+    mix = mixed(records, past.allowed(budget), first, PRICES)
+    own = {
+        pool: names[chosen]
+        for pool, chosen in zip(past.fleet.cards, mix.chosen.tolist(), strict=True)
+    }
+    return Choice(at=learnt.at, usual=names[mix.usual], own=own, number=mix.number)
 
 
 def wanted(asked: str) -> list[str]:

@@ -84,7 +84,7 @@ def _in_gap(
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Tally:
-    """What windows brought and cost, day by day of the fleet; idle time at the end counts not."""
+    """What windows brought and cost, day x card; idle time at the end counts not."""
 
     harvested: Reals
     """Minutes."""
@@ -94,24 +94,29 @@ class Tally:
     """Those of them after enough idle time to count in a share."""
 
 
-def tally(gaps: Gaps, windows: Windows, handover: Handover, start: int, days: int) -> Tally:
-    """Sum windows up by day since an instant."""
+def tally(
+    gaps: Gaps, windows: Windows, handover: Handover, start: int, shape: tuple[int, int]
+) -> Tally:
+    """Sum windows up by day since an instant and by card; ``shape`` is how many of each."""
+    cells, card = math.prod(shape), gaps.card[windows.gap]
     end, length = gaps.end[windows.gap], (gaps.end - gaps.start)[windows.gap]
     counts = gaps.ended[windows.gap]
 
-    def by_day(at: Minutes) -> Reals:
-        return np.bincount((at - start) // DAY, minlength=days).astype(np.float64)
+    def late(which: Flags) -> Reals:
+        cell = (end[which] - start) // DAY * shape[1] + card[which]
+        return np.bincount(cell, minlength=cells).astype(np.float64).reshape(shape)
 
     begin = windows.open[counts] + round(handover.opening) - start
     finish = np.minimum(windows.close, end)[counts] - start
-    harvested = np.zeros(days)
+    harvested = np.zeros(cells)
     for ahead in range(int(np.max(finish // DAY - begin // DAY, initial=0)) + 1):
         day = begin // DAY + ahead
         part = np.minimum(finish, (day + 1) * DAY) - np.maximum(begin, day * DAY)
         some = part > 0
-        harvested += np.bincount(day[some], part[some], days)
+        cell = day * shape[1] + card[counts]
+        harvested += np.bincount(cell[some], part[some], cells)
     return Tally(
-        harvested=harvested,
-        late=by_day(end[windows.late]),
-        late_counted=by_day(end[windows.late & (length >= COUNTS_FROM)]),
+        harvested=harvested.reshape(shape),
+        late=late(windows.late),
+        late_counted=late(windows.late & (length >= COUNTS_FROM)),
     )

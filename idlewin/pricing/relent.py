@@ -82,7 +82,7 @@ class Relending:
     closes: Packed = field(default_factory=lambda: _packed(0))
 
     def record(self, seen: Past, method: Method, handover: Handover) -> Record:
-        """What would have been harvested, and how often late, at each price on each day."""
+        """What would have been harvested, and how often late, at each price, by day and card."""
         self._judge(seen, method, handover)
         judged = Judged(
             plans=seen.plans,
@@ -90,10 +90,10 @@ class Relending:
             closes=_unpacked(self.closes),
             handover=handover,
         )
-        gaps, every = seen.plans.gaps, np.arange(len(PRICES))
+        gaps, shape = seen.plans.gaps, (seen.days, len(seen.fleet.cards))
         rows = [
-            tally(gaps, lent(judged, np.full(len(seen.plans), k)), handover, seen.start, seen.days)
-            for k in every
+            tally(gaps, lent(judged, np.full(len(seen.plans), k)), handover, seen.start, shape)
+            for k in range(len(PRICES))
         ]
         return Record(
             harvested=np.array([one.harvested for one in rows]),

@@ -2,8 +2,10 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from zoneinfo import ZoneInfo
 
+import numpy as np
 import pytest
 
 from idlewin.core.calendar import Calendar
@@ -220,6 +222,87 @@ def test_auto_asks_the_one_that_would_have_brought_most_and_the_status_says_whic
 
     # Hours say more of this pool than how long it has been idle.
     assert found.method == "hazard"
+
+
+class Blind:
+    """The hazard, which sees a return at any moment on one pool and so never lends it."""
+
+    name = "hazard"
+
+    def __init__(self, of):
+        self.of = of
+
+    def fit(self, fleet, until):
+        model = hazard.Hazards().fit(fleet, until)
+
+        def rates(fleet, asked):
+            found = np.array(model.rates(fleet, asked))
+            found[np.array(fleet.cards)[asked.card] == self.of] = 1.0
+            return found
+
+        return SimpleNamespace(rates=rates, rests_on=model.rests_on)
+
+
+def by_pool(monkeypatch, *, priced=128):
+    """The method and price that three pools of one budget have; the second is told badly of."""
+    real = learnt_module.method
+    monkeypatch.setattr(learnt_module, "there", lambda name: name != "boosted")
+    monkeypatch.setattr(
+        learnt_module, "method", lambda name: Blind("b") if name == "hazard" else real(name)
+    )
+    monkeypatch.setattr(learnt_module, "PRICED", priced)
+    learner = Learner()
+    for name in "abc":
+        asked(learner, a_stored(name, method="auto"))
+    found = [asked(learner, a_stored(name, method="auto"), now=NOW + ANEW) for name in "abc"]
+    assert all(one.ready for one in found)
+    return [one.method for one in found], {one.price for one in found}
+
+
+def test_pools_of_one_budget_have_each_the_method_that_was_clearly_better_on_its_own_past(
+    monkeypatch,
+):
+    methods, prices = by_pool(monkeypatch)
+
+    assert methods == ["hazard", "elapsed", "hazard"]
+    assert len(prices) == 1
+
+
+def test_who_learns_no_prices_tells_of_each_pool_the_method_in_its_own_status(monkeypatch):
+    monkeypatch.setattr(learnt_module, "there", lambda name: name != "boosted")
+    learner = Learner(prices=False)
+
+    def told(now):
+        methods = ("hazard", "elapsed")
+        known = [Status(budget=Account(price=777.0, method=method)) for method in methods]
+        stored = [
+            a_stored(name, method="auto", status=s) for name, s in zip("ab", known, strict=True)
+        ]
+        return [asked(learner, one, now=now).method for one in stored]
+
+    told(NOW)
+    assert told(NOW + ANEW) == ["hazard", "elapsed"]
+
+
+def test_a_pool_that_no_price_is_learnt_from_has_the_method_of_the_rest(monkeypatch):
+    # The first and the third are the sample.
+    methods, _ = by_pool(monkeypatch, priced=2)
+
+    assert methods == ["hazard"] * 3
+
+
+def test_what_is_chosen_of_what_was_learnt_is_found_once(monkeypatch):
+    found = []
+    real = learnt_module.mixed
+    monkeypatch.setattr(learnt_module, "mixed", lambda *args: found.append(1) or real(*args))
+    learner = Learner()
+
+    for minutes in (0, 5, 10):
+        for name in ("a", "b"):
+            asked(learner, a_stored(name), now=NOW + minutes * timedelta(minutes=1))
+
+    # Once for the first pool alone, and once more when the other had come.
+    assert len(found) == 2
 
 
 # -- when is learnt
