@@ -463,17 +463,6 @@ def test_a_rule_being_deleted_shuts_what_its_return_could_not_and_wakes_what_it_
     assert [(a.name, a.active) for a in woken if isinstance(a, SetActive)] == [("job", True)]
 
 
-@pytest.mark.parametrize("there", [True, False])
-def test_work_is_woken_in_a_return_only_once_it_has_left_its_cards(there):
-    work = a_workload("job", "resumable", active=False, admitted=there)
-    owed = Owed(workloads=(OwedWorkload(namespace="batch", name="job", uid="w-job"),))
-    pool = gone(queues=(a_queue(), a_queue("resumable", workloads=(work,))))
-
-    found = decide(away(T, status=a_status(T, owed=owed), pool=pool)).actions
-
-    assert [a.active for a in found if isinstance(a, SetActive)] == ([] if there else [True])
-
-
 def test_a_contract_queue_closes_for_the_longest_work_that_may_still_be_let_in():
     odd = a_workload("odd", "resumable", contract=False, max_runtime=2 * HOUR)
     queue = a_queue("resumable", workloads=(odd,))
