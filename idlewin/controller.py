@@ -113,8 +113,8 @@ class Controller:
             again = replace(self._observer.situation(rule, fresh=True), forced=s.forced)
         except LookError:
             if decision.after in GIVING_BACK:
-                kept = tuple(a for a in decision.actions if not drains(a))
-                return s, replace(decision, actions=kept)
+                s = replace(s, unsure=True)
+                return s, decide(s)
             raise
         return again, decide(again)
 

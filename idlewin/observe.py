@@ -15,7 +15,7 @@ from idlewin.core.forecast import LONG, Forecast, Forecaster, Outlook, outlook
 from idlewin.core.lint import Refusal, refusals
 from idlewin.core.load import Level, Load, Reading, judge
 from idlewin.core.phase import Phase
-from idlewin.core.pool import Pool, RuleObject
+from idlewin.core.pool import Pool, RuleObject, Workload
 from idlewin.core.rule import Rule
 from idlewin.core.scope import scope_of
 from idlewin.core.situation import Rehearsal, Situation
@@ -51,8 +51,11 @@ class Memory:
     written_at: datetime | None = None
     looked_at: datetime | None = None
     down_since: dict[str, datetime] = field(default_factory=dict)
+    told_since: dict[str, datetime] = field(default_factory=dict)
     first_seen: dict[tuple[str, datetime], datetime] = field(default_factory=dict)
     """When an instant that Kueue has stamped on something was first seen, where it was ahead."""
+    waited: dict[str, datetime] = field(default_factory=dict)
+    """When work was last seen to wait."""
     running: int = 0
     harvested: timedelta = field(default_factory=timedelta)
 
@@ -196,6 +199,7 @@ class Observer:
             memory.batch_seen_at = memory.ready_at = None
             memory.return_refused = {}
         _note_down(s, memory)
+        _note_told(s, memory)
         pods = batch.batch_pods(s)
         if away and memory.looked_at is not None:
             memory.harvested += memory.running * (s.now - memory.looked_at)
@@ -218,15 +222,23 @@ class Observer:
             return_refused=memory.return_refused,
             serving_ready_at=memory.ready_at,
             down_since=dict(memory.down_since),
+            told_since=dict(memory.told_since),
         )
 
 
 def _by_our_clock(pool: Pool, memory: Memory, now: datetime) -> Pool:
     """What Kueue has stamped by a clock that is ahead of ours counts from when it was first seen.
 
-    Else a stop would settle, and a bound end, as much too late as that clock is ahead.
+    Else a stop would settle, and a bound end, as much too late as that clock is ahead. And work
+    that was seen to wait was not let in before that, whatever a clock says that is behind.
     """
     seen: dict[tuple[str, datetime], datetime] = {}
+    works = [work for queue in pool.queues for work in queue.workloads]
+    memory.waited = {
+        work.uid: memory.waited.get(work.uid, now) if work.admitted else now
+        for work in works
+        if not work.admitted or work.uid in memory.waited
+    }
 
     def ours(uid: str, stamp: datetime | None) -> datetime | None:
         known = memory.first_seen.get((uid, stamp)) if stamp else None
@@ -235,14 +247,15 @@ def _by_our_clock(pool: Pool, memory: Memory, now: datetime) -> Pool:
         seen[uid, stamp] = known or now
         return seen[uid, stamp]
 
+    def let_in(work: Workload) -> datetime | None:
+        stamp = ours(work.uid, work.admitted_at)
+        return stamp and max(stamp, memory.waited.get(work.uid, stamp))
+
     queues = tuple(
         replace(
             queue,
             stopped_since=ours(queue.uid, queue.stopped_since),
-            workloads=tuple(
-                replace(work, admitted_at=ours(work.uid, work.admitted_at))
-                for work in queue.workloads
-            ),
+            workloads=tuple(replace(work, admitted_at=let_in(work)) for work in queue.workloads),
         )
         for queue in pool.queues
     )
@@ -261,6 +274,13 @@ def _note_down(s: Situation, memory: Memory) -> None:
     found = [s.pool.target(serving.ref) for serving in s.rule.serving] if s.rule else []
     down = {str(t.ref) for t in found if t and not t.ready and s.phase is Phase.SERVING}
     memory.down_since = {name: memory.down_since.get(name, s.now) for name in sorted(down)}
+
+
+def _note_told(s: Situation, memory: Memory) -> None:
+    """Since when work that is on the cards yet was told to end."""
+    works = [work for queue in s.pool.queues for work in queue.workloads]
+    told = [work.uid for work in works if work.evicted or (work.admitted and not work.active)]
+    memory.told_since = {uid: memory.told_since.get(uid, s.now) for uid in told}
 
 
 def _all_ready(s: Situation) -> bool:

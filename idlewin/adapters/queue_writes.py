@@ -118,15 +118,19 @@ class QueueWrites:
         return self._changes.change(self._stores.local_queues, path, guarded, key=key)
 
     def reopen_local_queue(self, action: ReopenLocalQueue) -> Json:
-        """Its former value, if it still has what we wrote; and our epoch, if no newer is there."""
+        """Its former value, if it is still ours; and our epoch, if no newer is there.
+
+        Ours is a stop that we wrote last: which one, where two were on their way, does not matter.
+        """
 
         def patch(raw: Json) -> Json | None:
             written: Json = {}
             if (epoch_of(raw) or 0) < action.epoch:
                 written["metadata"] = {"annotations": {EPOCH: str(action.epoch)}}
+            now, writer = policy_of(raw).value, last_writer(raw, "spec", "stopPolicy")[0]
             # Another's by now, or by value: it is its owner's, and nothing is owed any more.
-            wrote = policy_of(raw).value == action.wrote and _by_us(raw, "stopPolicy")
-            if wrote and action.wrote != action.was:
+            ours = writer == MANAGER or (not writer and now == action.wrote)
+            if ours and now != action.was:
                 written["spec"] = {"stopPolicy": action.was or None}
             return written or None
 

@@ -54,11 +54,10 @@ def rungs(s: Situation, entry: WindowQueue, queue: Queue) -> Iterator[Action]:
 def left_over(s: Situation, queue: Queue) -> Iterator[SetActive]:
     """Work that agreed to leave and is admitted yet, though its return is over."""
     spec = sealing.class_of(s, queue)
-    on_return = s.rule.batch.on_return if s.rule else None
     if sealing.sealed_since(queue) is None:
         return
     for work in queue.workloads:
-        if work.admitted and work.active and sealing.agreed(work, spec, on_return):
+        if work.admitted and work.active and sealing.agreed(work, spec, on_return=None):
             yield _sleep(s, work)
 
 
@@ -81,9 +80,9 @@ def _sleep(s: Situation, work: Workload) -> SetActive:
 def _single_rung(
     s: Situation, entry: WindowQueue, queue: Queue, policy: StopPolicy
 ) -> Iterator[Action]:
-    """One by one: who agreed beside one that did not, and those that a drain missed."""
+    """One by one: who agreed beside one that did not, or may be there; those a drain missed."""
     assert s.window is not None  # noqa: S101 - asked while giving back
-    beside = sealing.waits(entry, queue, s.window)
+    beside = sealing.waits(entry, queue, s.window) or s.unsure
     if not beside and not _had_its_time(s, queue, policy):
         return
     for work in queue.workloads:
@@ -127,7 +126,7 @@ def _ignored(s: Situation, queue: Queue, work: Workload) -> bool:
     """Whether Kueue was told to end this work, and cannot be told again or has not done so.
 
     It may have died with the stop already shown, when nothing is left to be written that it would
-    have to answer.
+    have to answer. One that lives ends about a job a second, whichever queue they are in.
     """
     if any(
         isinstance(no.action, SetActive) and no.action.uid == work.uid
@@ -135,10 +134,15 @@ def _ignored(s: Situation, queue: Queue, work: Workload) -> bool:
         if no.verdict is Verdict.REFUSED
     ):
         return True
-    told = not work.active or work.evicted or queue.stop_policy is StopPolicy.HOLD_AND_DRAIN
-    since = sealing.stopped_from(s, queue)
-    wait = 2 * DRAIN_SEEN_WITHIN + len(queue.workloads) * timing.DRAIN_PER_JOB
-    return told and since is not None and s.now >= since + wait
+    jobs = sum(len(queue.workloads) for queue in s.pool.queues)
+    wait = 2 * DRAIN_SEEN_WITHIN + jobs * timing.DRAIN_PER_JOB
+    since = s.told_since.get(work.uid)
+    if since is None and queue.stop_policy is StopPolicy.HOLD_AND_DRAIN:
+        # Stopping it by itself was tried meanwhile.
+        since = sealing.stopped_from(s, queue)
+        wait += 2 * DRAIN_SEEN_WITHIN
+    longest = s.window.drain_timeout if s.window else wait
+    return since is not None and s.now >= since + min(wait, longest)
 
 
 def _eviction_refused(s: Situation, pod: Pod) -> bool:

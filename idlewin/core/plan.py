@@ -35,7 +35,8 @@ def plan(s: Situation, phase: Phase) -> Actions:
     """The writes that make the phase's row true. ``s.status`` is that of the phase already."""
     wanted = WANTED[phase]
     # Queues first: nothing may open between a return and its fence.
-    return (*_finalizer(s, phase), *_queues(s, wanted.queues), *_serving(s, wanted.serving))
+    queues = tuple(_queues(s, wanted.queues))
+    return (*_finalizer(s, phase, queues), *queues, *_serving(s, wanted.serving))
 
 
 # -- serving
@@ -128,7 +129,7 @@ def _shut(s: Situation) -> Iterator[Action]:
         if queue.stop_policy is StopPolicy.NONE:
             yield _hold(s, queue)
     yield from _reopen_owed(s)
-    for queue in whose.shut_by_us(s):
+    for queue in () if s.forced else whose.shut_by_us(s):
         # Work that a dead Kueue did not end would have its pods again once Kueue is back.
         yield from ladder.left_over(s, queue)
     if sealing.all_shut(s) or (s.object.deleting and not whose.left_open(s)):
@@ -171,9 +172,11 @@ def _open(s: Situation) -> Iterator[Action]:
 # -- the rule's own finalizer
 
 
-def _finalizer(s: Situation, phase: Phase) -> Iterator[Action]:
+def _finalizer(s: Situation, phase: Phase, queues: Actions) -> Iterator[Action]:
     if s.object.deleting:
-        if s.object.finalizer and _released(s, phase):
+        # What is closed now would be on nobody's record.
+        closes = any(isinstance(a, StopLocalQueue | SetActive) for a in queues)
+        if s.object.finalizer and not closes and _released(s, phase):
             yield ReleaseRule(s.object.name, s.object.resource_version)
     elif not s.object.finalizer and (whose.may_act(s) or phase is not Phase.SERVING):
         yield HoldRule(s.object.name, s.object.resource_version)

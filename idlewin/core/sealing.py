@@ -190,7 +190,7 @@ def sealing_policy(s: Situation, entry: WindowQueue, queue: Queue) -> StopPolicy
         return StopPolicy.HOLD_AND_DRAIN
     if waits(entry, queue, s.window):
         return StopPolicy.HOLD
-    there = settled(s, queue) and any(work.admitted for work in queue.workloads)
+    there = settled(s, queue) and not s.unsure and any(w.admitted for w in queue.workloads)
     drained = queue.stop_policy is StopPolicy.HOLD_AND_DRAIN
     return StopPolicy.HOLD_AND_DRAIN if there or drained else StopPolicy.HOLD
 

@@ -61,6 +61,10 @@ class Situation:
     """When serving was first seen ready again, in this return."""
     down_since: Mapping[str, datetime] = field(default_factory=dict)
     """Targets that have no ready pod outside a window, and since when, as far as was looked."""
+    told_since: Mapping[str, datetime] = field(default_factory=dict)
+    """UIDs of admitted work that was told to end, and since when, as far as was looked."""
+    unsure: bool = False
+    """A look made now was asked for, and not to be had: what came in since does not show."""
     forced: bool = False
     """A person said so: drain_overdue holds though serving requests no card."""
 

@@ -68,6 +68,7 @@ def left_open(s: Situation) -> list[Queue]:
         and queue.stop_policy is StopPolicy.NONE
         and not queue.terminating
         and not opened_by_other(queue)
+        and _by_us(queue)
     ]
 
 
@@ -79,18 +80,25 @@ def shut_by_us(s: Situation) -> list[Queue]:
         if queue.adopted_by == s.object.name
         and queue.stop_policy is queue.left is not StopPolicy.NONE
         and not queue.terminating
+        and _by_us(queue)
     ]
+
+
+def _by_us(queue: Queue) -> bool:
+    """Whether its stop policy is as we wrote it: a person may have written the same value."""
+    return queue.stop_writer in ("", MANAGER)
 
 
 def given_up(s: Situation, queue: Queue) -> bool:
     """Whether what a queue lets in is its owner's business, though we closed what is below it.
 
-    It is not ours any more, or a person opened it by hand where by a person's will we do nothing.
+    It is not ours any more, or a person opened it by hand where the rule does nothing.
     """
     if queue.adopted_by != s.object.name:
         return True
-    by_hand = s.object.deleting or (s.rule and (s.rule.paused or s.rule.mode is not Mode.ACT))
-    return bool(by_hand) and opened_by_other(queue)
+    rule = s.rule
+    by_hand = s.object.deleting or rule is None or rule.paused or rule.mode is not Mode.ACT
+    return by_hand and queue.stop_policy is StopPolicy.NONE and queue not in left_open(s)
 
 
 def remembered(s: Situation) -> tuple[Remembered, ...]:

@@ -236,8 +236,10 @@ class Writes:
         if local is not None and same and (local.epoch or 0) < action.epoch:
             local.epoch = action.epoch
             self._objects.touch(local)
-        ours = local is not None and local.writer in ("", MANAGER)
-        if local is not None and same and (local.stop_policy != action.wrote or not ours):
+        ours = local is not None and (
+            local.writer == MANAGER or (not local.writer and local.stop_policy == action.wrote)
+        )
+        if local is not None and same and not ours:
             return Outcome(action, Verdict.DONE, "changed since: it is its owner's")
         key = (action.namespace, action.name, action.uid)
         return self._local(action, key, StopPolicy(action.was))
