@@ -180,8 +180,13 @@ def rival_opens(story: Story) -> None:
             story.people.set_policy(queue, StopPolicy.NONE if shut else StopPolicy.HOLD)
             story.later(1, 10, lambda: again(left - 1))
 
+    def resumes() -> None:
+        # Said at the very end it would leave no time for what it sets off.
+        if not story.over:
+            story.people.resume(story.name)
+
     again(times)
-    story.later(300, 900, lambda: story.people.resume(story.name))
+    story.later(300, 900, resumes)
 
 
 def rival_reopens(story: Story) -> None:
