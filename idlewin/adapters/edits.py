@@ -110,9 +110,15 @@ class Edits:
         )
 
     def _patch_rule(self, name: str, patch: Json) -> None:
-        # Whatever the rule has come to meanwhile: what a person says of it holds.
+        # Whatever the rule has come to meanwhile: what a person says of it holds. Said twice it is
+        # the same: where no answer came it is said once more.
         with told(f"rule {name}"):
-            self._api.merge(f"{RULES}/{name}", patch)
+            try:
+                self._api.merge(f"{RULES}/{name}", patch)
+            except ApiError as error:
+                if error.status:
+                    raise
+                self._api.merge(f"{RULES}/{name}", patch)
 
     # -- queues
 
