@@ -29,7 +29,8 @@ from idlewin.core.reason import Reason
 from idlewin.core.rule import OnReturn
 from idlewin.core.situation import Rehearsal, Situation
 from idlewin.core.status import Status
-from idlewin.observe import SECOND, Memory, Observer
+from idlewin.memory import Memory
+from idlewin.observe import SECOND, Observer
 from idlewin.ports import Clock, Cluster, Journal, Lease, LookError, Metrics
 
 #: How many rungs of the ladder one cycle may climb.

@@ -7,7 +7,7 @@ restart, delays a window and never a return.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from idlewin.core import batch, timing
@@ -15,11 +15,12 @@ from idlewin.core.forecast import LONG, Forecast, Forecaster, Outlook, outlook
 from idlewin.core.lint import Refusal, refusals
 from idlewin.core.load import Level, Load, Reading, judge
 from idlewin.core.phase import Phase
-from idlewin.core.pool import Pool, RuleObject, Workload
+from idlewin.core.pool import Pool, RuleObject
 from idlewin.core.rule import Rule
 from idlewin.core.scope import scope_of
-from idlewin.core.situation import Rehearsal, Situation
+from idlewin.core.situation import Situation
 from idlewin.core.status import Status
+from idlewin.memory import Memory, by_our_clock, note_down, note_taken, note_told
 from idlewin.ports import Clock, Cluster, Metrics
 from idlewin.rulecheck import faults
 
@@ -33,31 +34,6 @@ SECOND = timedelta(seconds=1)
 BACK = timedelta(seconds=5)
 #: The name under which the cards' own activity is read.
 CARDS = "cards"
-
-
-@dataclass(slots=True)
-class Memory:
-    """What was found of one pool so far, and would be found again."""
-
-    load: Load | None = None
-    outlook: Outlook | None = None
-    rehearsal: Rehearsal | None = None
-    batch_seen_at: datetime | None = None
-    faults: tuple[int, tuple[Refusal, ...]] | None = None
-    """Those that the rule has by itself, with the generation that was judged."""
-    batch_there: bool = False
-    ready_at: datetime | None = None
-    return_refused: dict[str, str] = field(default_factory=dict)
-    written_at: datetime | None = None
-    looked_at: datetime | None = None
-    down_since: dict[str, datetime] = field(default_factory=dict)
-    told_since: dict[str, datetime] = field(default_factory=dict)
-    first_seen: dict[tuple[str, datetime], datetime] = field(default_factory=dict)
-    """When an instant that Kueue has stamped on something was first seen, where it was ahead."""
-    waited: dict[str, datetime] = field(default_factory=dict)
-    """When work was last seen to wait."""
-    running: int = 0
-    harvested: timedelta = field(default_factory=timedelta)
 
 
 class Observer:
@@ -93,7 +69,7 @@ class Observer:
             # What is remembered has instants in it that are still to come.
             self.forget(rule.name)
         memory = self.memory(rule.name)
-        pool = _by_our_clock(pool, memory, now)
+        pool = by_our_clock(pool, memory, now)
         load, ahead = self._load(rule, pool, now), None
         if rule.rule is not None and load.level is not Level.BUSY:
             if fresh:
@@ -198,8 +174,9 @@ class Observer:
         if not away:
             memory.batch_seen_at = memory.ready_at = None
             memory.return_refused = {}
-        _note_down(s, memory)
-        _note_told(s, memory)
+        note_down(s, memory)
+        note_told(s, memory)
+        note_taken(s, memory)
         pods = batch.batch_pods(s)
         if away and memory.looked_at is not None:
             memory.harvested += memory.running * (s.now - memory.looked_at)
@@ -223,64 +200,14 @@ class Observer:
             serving_ready_at=memory.ready_at,
             down_since=dict(memory.down_since),
             told_since=dict(memory.told_since),
+            taken=frozenset(memory.taken),
         )
-
-
-def _by_our_clock(pool: Pool, memory: Memory, now: datetime) -> Pool:
-    """What Kueue has stamped by a clock that is ahead of ours counts from when it was first seen.
-
-    Else a stop would settle, and a bound end, as much too late as that clock is ahead. And work
-    that was seen to wait was not let in before that, whatever a clock says that is behind.
-    """
-    seen: dict[tuple[str, datetime], datetime] = {}
-    works = [work for queue in pool.queues for work in queue.workloads]
-    memory.waited = {
-        work.uid: memory.waited.get(work.uid, now) if work.admitted else now
-        for work in works
-        if not work.admitted or work.uid in memory.waited
-    }
-
-    def ours(uid: str, stamp: datetime | None) -> datetime | None:
-        known = memory.first_seen.get((uid, stamp)) if stamp else None
-        if stamp is None or (known is None and stamp <= now):
-            return stamp
-        seen[uid, stamp] = known or now
-        return seen[uid, stamp]
-
-    def let_in(work: Workload) -> datetime | None:
-        stamp = ours(work.uid, work.admitted_at)
-        return stamp and max(stamp, memory.waited.get(work.uid, stamp))
-
-    queues = tuple(
-        replace(
-            queue,
-            stopped_since=ours(queue.uid, queue.stopped_since),
-            workloads=tuple(replace(work, admitted_at=let_in(work)) for work in queue.workloads),
-        )
-        for queue in pool.queues
-    )
-    memory.first_seen = seen
-    return replace(pool, queues=queues)
 
 
 def _at_zero(spec: Rule, pool: Pool) -> frozenset[str]:
     """The targets that have no pod by anybody's will."""
     found = {str(serving.ref): pool.target(serving.ref) for serving in spec.serving}
     return frozenset(name for name, target in found.items() if not target or target.replicas == 0)
-
-
-def _note_down(s: Situation, memory: Memory) -> None:
-    """Since when a target has no ready pod, outside windows."""
-    found = [s.pool.target(serving.ref) for serving in s.rule.serving] if s.rule else []
-    down = {str(t.ref) for t in found if t and not t.ready and s.phase is Phase.SERVING}
-    memory.down_since = {name: memory.down_since.get(name, s.now) for name in sorted(down)}
-
-
-def _note_told(s: Situation, memory: Memory) -> None:
-    """Since when work that is on the cards yet was told to end."""
-    works = [work for queue in s.pool.queues for work in queue.workloads]
-    told = [work.uid for work in works if work.evicted or (work.admitted and not work.active)]
-    memory.told_since = {uid: memory.told_since.get(uid, s.now) for uid in told}
 
 
 def _all_ready(s: Situation) -> bool:

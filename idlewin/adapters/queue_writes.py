@@ -120,7 +120,7 @@ class QueueWrites:
     def reopen_local_queue(self, action: ReopenLocalQueue) -> Json:
         """Its former value, if it is still ours; and our epoch, if no newer is there.
 
-        Ours is a stop that we wrote last: which one, where two were on their way, does not matter.
+        Ours is a stop that we wrote last; where a drain was to follow a hold, either.
         """
 
         def patch(raw: Json) -> Json | None:
@@ -129,8 +129,9 @@ class QueueWrites:
                 written["metadata"] = {"annotations": {EPOCH: str(action.epoch)}}
             now, writer = policy_of(raw).value, last_writer(raw, "spec", "stopPolicy")[0]
             # Another's by now, or by value: it is its owner's, and nothing is owed any more.
-            ours = writer == MANAGER or (not writer and now == action.wrote)
-            if ours and now != action.was:
+            held = now == StopPolicy.HOLD and action.wrote == StopPolicy.HOLD_AND_DRAIN
+            ours = now == action.wrote or (held and writer == MANAGER)
+            if ours and writer in ("", MANAGER) and now != action.was:
                 written["spec"] = {"stopPolicy": action.was or None}
             return written or None
 

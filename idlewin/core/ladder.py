@@ -80,9 +80,9 @@ def _sleep(s: Situation, work: Workload) -> SetActive:
 def _single_rung(
     s: Situation, entry: WindowQueue, queue: Queue, policy: StopPolicy
 ) -> Iterator[Action]:
-    """One by one: who agreed beside one that did not, or may be there; those a drain missed."""
+    """One by one: who agreed beside one that did not, and those that a drain missed."""
     assert s.window is not None  # noqa: S101 - asked while giving back
-    beside = sealing.waits(entry, queue, s.window) or s.unsure
+    beside = sealing.waits(entry, queue, s.window)
     if not beside and not _had_its_time(s, queue, policy):
         return
     for work in queue.workloads:
@@ -141,8 +141,10 @@ def _ignored(s: Situation, queue: Queue, work: Workload) -> bool:
         # Stopping it by itself was tried meanwhile.
         since = sealing.stopped_from(s, queue)
         wait += 2 * DRAIN_SEEN_WITHIN
-    longest = s.window.drain_timeout if s.window else wait
-    return since is not None and s.now >= since + min(wait, longest)
+    stopped, longest = sealing.stopped_from(s, queue), s.window.drain_timeout if s.window else wait
+    # What was looked at is lost with a restart; when the stop was written is not.
+    late = stopped is not None and s.now >= stopped + longest
+    return since is not None and (late or s.now >= since + min(wait, longest))
 
 
 def _eviction_refused(s: Situation, pod: Pod) -> bool:

@@ -111,6 +111,9 @@ def _queues(s: Situation, wanted: Gate) -> Iterator[Action]:
         case Gate.SEALED:
             for entry, queue in sealing.present(s):
                 yield from ladder.rungs(s, entry, queue)
+            if s.object.deleting and _is_back(s):
+                # Serving that never gets ready must not keep the rule, nor what we owe.
+                yield from _wake_owed(s, () if s.forced else batch.on_cards(s))
 
 
 def _hold(s: Situation, queue: Queue) -> SetStopPolicy:
@@ -186,8 +189,13 @@ def _released(s: Situation, phase: Phase) -> bool:
     """Whether a rule may go: every record is written back, every queue of ours shut."""
     records = any(t.record and t.record.rule == s.object.name for t in s.pool.targets)
     owed = s.status.owed.local_queues or s.status.owed.workloads
-    back = phase is Phase.SERVING or (phase is Phase.RESTORING and not whose.to_restore(s))
+    back = phase is Phase.SERVING or _is_back(s)
     return back and not records and not whose.left_open(s) and not owed
+
+
+def _is_back(s: Situation) -> bool:
+    """Whether serving is what it was, ready or not."""
+    return s.status.phase == Phase.RESTORING and not whose.to_restore(s)
 
 
 def handover(s: Situation) -> Actions:

@@ -61,6 +61,9 @@ class Situation:
     """When serving was first seen ready again, in this return."""
     down_since: Mapping[str, datetime] = field(default_factory=dict)
     """Targets that have no ready pod outside a window, and since when, as far as was looked."""
+    taken: frozenset[str] = frozenset()
+    """UIDs of queues that were seen at another stop policy since we wrote ours, as far as was
+    looked: what they are at now is somebody's, even where it is what we wrote."""
     told_since: Mapping[str, datetime] = field(default_factory=dict)
     """UIDs of admitted work that was told to end, and since when, as far as was looked."""
     unsure: bool = False

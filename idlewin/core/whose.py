@@ -68,7 +68,7 @@ def left_open(s: Situation) -> list[Queue]:
         and queue.stop_policy is StopPolicy.NONE
         and not queue.terminating
         and not opened_by_other(queue)
-        and _by_us(queue)
+        and queue.uid not in s.taken
     ]
 
 
@@ -80,13 +80,8 @@ def shut_by_us(s: Situation) -> list[Queue]:
         if queue.adopted_by == s.object.name
         and queue.stop_policy is queue.left is not StopPolicy.NONE
         and not queue.terminating
-        and _by_us(queue)
+        and queue.uid not in s.taken
     ]
-
-
-def _by_us(queue: Queue) -> bool:
-    """Whether its stop policy is as we wrote it: a person may have written the same value."""
-    return queue.stop_writer in ("", MANAGER)
 
 
 def given_up(s: Situation, queue: Queue) -> bool:

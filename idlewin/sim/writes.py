@@ -236,8 +236,15 @@ class Writes:
         if local is not None and same and (local.epoch or 0) < action.epoch:
             local.epoch = action.epoch
             self._objects.touch(local)
-        ours = local is not None and (
-            local.writer == MANAGER or (not local.writer and local.stop_policy == action.wrote)
+        held = (
+            local is not None
+            and action.wrote == StopPolicy.HOLD_AND_DRAIN
+            and (local.stop_policy is StopPolicy.HOLD and local.writer == MANAGER)
+        )
+        ours = (
+            local is not None
+            and (held or local.stop_policy == action.wrote)
+            and (local.writer in ("", MANAGER))
         )
         if local is not None and same and not ours:
             return Outcome(action, Verdict.DONE, "changed since: it is its owner's")

@@ -9,7 +9,13 @@ from typing import Any
 import pytest
 
 from idlewin.core.decide import decide
-from idlewin.core.decision import ReopenLocalQueue, SetActive, SetStopPolicy, StopLocalQueue
+from idlewin.core.decision import (
+    EvictPod,
+    ReopenLocalQueue,
+    SetActive,
+    SetStopPolicy,
+    StopLocalQueue,
+)
 from idlewin.core.load import Level, Load
 from idlewin.core.phase import Phase
 from idlewin.core.pool import StopPolicy
@@ -246,3 +252,17 @@ def test_a_local_queue_that_drains_for_a_dead_kueue_is_not_opened_before_that_is
 
     found = [a for a in actions(s, workloads=there) if isinstance(a, ReopenLocalQueue)]
     assert bool(found) is opens
+
+
+@pytest.mark.parametrize(("told", "ended"), [(5, False), (60, True)])
+def test_a_pod_is_evicted_only_when_kueue_has_had_its_time_since_it_was_told(told, ended):
+    """However long ago the queue was stopped: stopping this work may have got through just now."""
+    work = replace(A_JOB, active=False)
+    pods = (a_batch_pod(owner=str(A_JOB)),)
+    s = replace(
+        away(Phase.RECLAIMING, pool=gone(pods=pods)), told_since={work.uid: NOW - told * SECOND}
+    )
+
+    found = actions(s, workloads=(work,), stop_written_at=NOW - 3 * MINUTE)
+
+    assert any(isinstance(a, EvictPod) for a in found) is ended

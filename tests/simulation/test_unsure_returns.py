@@ -203,3 +203,52 @@ def test_work_that_was_seen_to_wait_is_not_past_its_bound_by_a_clock_that_is_beh
     until(world, lambda: not world.objects.pods_of(work), minutes(50), seconds(1))
 
     assert work.finished
+
+
+@pytest.mark.parametrize("how", STOPS)
+def test_a_queue_that_we_opened_is_closed_though_another_has_applied_the_same_value(how):
+    """A co-owner of an equal value has opened nothing."""
+    world = lent(claims=0)
+    world.kueue.go_down()
+    queue_of(world).writer = "argocd"
+    STOPS[how](world)
+    until(world, lambda: phase(world) == Phase.SERVING, minutes(90), seconds(1))
+    world.kueue.come_back()
+    world.backlog.keep(a_job(runtime=LONG, depth=6, total=4))
+
+    world.run(world.clock.now() + minutes(30))
+
+    assert queue_of(world).stop_policy is not StopPolicy.NONE
+    assert not batch_on_cards(world)
+
+
+def test_a_deleted_rule_goes_though_serving_never_gets_ready_and_its_work_is_awake():
+    world = lent(AGREED, ODD, count=2)
+    agreed = next(work for work in world.objects.works.values() if work.contract)
+    for target in world.objects.deployments.values():
+        target.start_up = (1e7, 0.1)
+    users_come(world)
+    until(world, lambda: phase(world) == Phase.RESTORING, minutes(100), seconds(1))
+    world.run(world.clock.now() + minutes(5))
+    assert not agreed.active
+
+    People(world).delete_rule(NAME)
+    world.run(world.clock.now() + minutes(5))
+
+    assert NAME not in world.objects.rules
+    assert agreed.active
+
+
+def test_a_controller_that_is_started_again_and_again_waits_for_no_dead_kueue():
+    """Since when work was told is looked at; when the stop was written stands on the queue."""
+    world = lent(AGREED, ODD, count=2, claims=0)
+    agreed = next(work for work in world.objects.works.values() if work.contract)
+    users_come(world)
+    queue = queue_of(world)
+    until(world, lambda: not agreed.active and queue.observed == queue.generation)
+    world.kueue.go_down()
+    begun = world.clock.now()
+    while world.objects.pods_of(agreed):
+        assert world.clock.now() < begun + minutes(7)
+        world.run(world.clock.now() + seconds(35))
+        world.start_controller()
