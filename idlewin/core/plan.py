@@ -177,8 +177,10 @@ def _open(s: Situation) -> Iterator[Action]:
 
 def _finalizer(s: Situation, phase: Phase, queues: Actions) -> Iterator[Action]:
     if s.object.deleting:
-        # What is closed now would be on nobody's record.
-        closes = any(isinstance(a, StopLocalQueue | SetActive) for a in queues)
+        # What is closed now would be on nobody's record, and a drain that is due never written.
+        no = [one.action for one in s.refused]
+        kinds = StopLocalQueue | SetActive | SetStopPolicy
+        closes = any(isinstance(action, kinds) and action not in no for action in queues)
         if s.object.finalizer and not closes and _released(s, phase):
             yield ReleaseRule(s.object.name, s.object.resource_version)
     elif not s.object.finalizer and (whose.may_act(s) or phase is not Phase.SERVING):
@@ -189,8 +191,16 @@ def _released(s: Situation, phase: Phase) -> bool:
     """Whether a rule may go: every record is written back, every queue of ours shut."""
     records = any(t.record and t.record.rule == s.object.name for t in s.pool.targets)
     owed = s.status.owed.local_queues or s.status.owed.workloads
-    back = phase is Phase.SERVING or _is_back(s)
+    back = phase is Phase.SERVING or (_is_back(s) and _stops_had_their_time(s))
     return back and not records and not whose.left_open(s) and not owed
+
+
+def _stops_had_their_time(s: Situation) -> bool:
+    """Whether each queue has settled, so that a drain can be written, or Kueue does not answer."""
+    return all(
+        sealing.settled(s, queue) or sealing.unseen(s, queue) or sealing.refused(s, queue)
+        for _, queue in sealing.entries(s)
+    )
 
 
 def _is_back(s: Situation) -> bool:
