@@ -11,6 +11,7 @@ import pytest
 from idlewin.core.decide import decide
 from idlewin.core.decision import (
     EvictPod,
+    ReleaseRule,
     ReopenLocalQueue,
     SetActive,
     SetStopPolicy,
@@ -32,10 +33,12 @@ from tests.builders import (
     a_queue,
     a_rule,
     a_situation,
+    a_target,
     a_window,
     a_workload,
     away,
     gone,
+    with_rule,
 )
 from tests.property.facts import OWED, SECOND, in_window, pool, status, stored
 
@@ -266,3 +269,29 @@ def test_a_pod_is_evicted_only_when_kueue_has_had_its_time_since_it_was_told(tol
     found = actions(s, workloads=(work,), stop_written_at=NOW - 3 * MINUTE)
 
     assert any(isinstance(a, EvictPod) for a in found) is ended
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_deleted_rule_does_not_go_while_work_that_is_left_over_is_stopped(there):
+    work = replace(A_JOB, admitted=there)
+    held = replace(HELD, workloads=(work,))
+    s = with_rule(a_situation(pool=a_pool(queues=(a_queue(), held))), deleting=True, finalizer=True)
+
+    found = decide(s).actions
+
+    assert any(isinstance(a, SetActive) for a in found) is there
+    assert any(isinstance(a, ReleaseRule) for a in found) is not there
+
+
+@pytest.mark.parametrize("ago", [1, 60])
+def test_a_rule_that_is_taken_out_by_force_stays_till_its_drain_could_be_written(ago):
+    """Serving is back by force, and the stop was written a moment ago: nothing was drained yet."""
+    stopped = replace(HELD, stopped_since=NOW - ago * SECOND, stop_written_at=NOW - ago * SECOND)
+    pool_ = gone(queues=(a_queue(), stopped), targets=(a_target(ready=0),))
+    s = replace(away(Phase.RESTORING, pool=pool_), forced=True)
+
+    found = decide(with_rule(s, deleting=True, finalizer=True)).actions
+
+    assert not any(isinstance(a, ReleaseRule) for a in found)
+    drained = [a for a in found if isinstance(a, SetStopPolicy) and a.queue == HELD.name]
+    assert [a.policy for a in drained] == ([StopPolicy.HOLD_AND_DRAIN] if ago > 5 else [])
