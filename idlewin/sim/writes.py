@@ -231,24 +231,18 @@ class Writes:
         return self._local(action, (local.namespace, local.name, local.uid), action.policy)
 
     def _reopen_local(self, action: ReopenLocalQueue) -> Outcome:
+        key = (action.namespace, action.name, action.uid)
         local = self._objects.local_queues.get((action.namespace, action.name))
-        same = local is not None and local.uid == action.uid
-        if local is not None and same and (local.epoch or 0) < action.epoch:
+        if local is None or local.uid != action.uid:
+            return self._local(action, key, StopPolicy(action.was))
+        if (local.epoch or 0) < action.epoch:
             local.epoch = action.epoch
             self._objects.touch(local)
-        held = (
-            local is not None
-            and action.wrote == StopPolicy.HOLD_AND_DRAIN
-            and (local.stop_policy is StopPolicy.HOLD and local.writer == MANAGER)
-        )
-        ours = (
-            local is not None
-            and (held or local.stop_policy == action.wrote)
-            and (local.writer in ("", MANAGER))
-        )
-        if local is not None and same and not ours:
+        # Of a drain that was to follow a hold, either may be there.
+        held = local.stop_policy is StopPolicy.HOLD and action.wrote == StopPolicy.HOLD_AND_DRAIN
+        ours = local.stop_policy == action.wrote or (held and local.writer == MANAGER)
+        if not ours or local.writer not in ("", MANAGER):
             return Outcome(action, Verdict.DONE, "changed since: it is its owner's")
-        key = (action.namespace, action.name, action.uid)
         return self._local(action, key, StopPolicy(action.was))
 
     def _active(self, action: SetActive) -> Outcome:
