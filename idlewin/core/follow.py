@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
-from idlewin.core import account, failure, frozen, measure, timing, whose
+from idlewin.core import account, failure, frozen, measure, takeover, timing
 from idlewin.core.load import Level
 from idlewin.core.phase import Phase, Row
-from idlewin.core.pool import Queue, Target
 from idlewin.core.reason import Reason
-from idlewin.core.rule import QueueClass, Rule
+from idlewin.core.rule import Rule
 from idlewin.core.situation import Situation
 from idlewin.core.status import (
     VERSION,
@@ -22,6 +21,8 @@ from idlewin.core.status import (
 
 #: Foreign changes of what is ours that are corrected in a row; then the rule is Contested.
 CORRECTIONS = 3
+#: No leader is frozen over so many changes of phase.
+LOST = 1000
 #: Reasons that mean a user was there before serving was.
 LATE = frozenset({Reason.DEMAND_RETURNED, Reason.WAKE_CLAIMED, Reason.SERVING_RAISED})
 #: Reasons that say nothing of the next handover: they do not clear what went wrong before.
@@ -53,10 +54,10 @@ def moved(s: Situation, row: Row) -> Status:
         case Phase.YIELDING, Phase.HARVESTING:
             return replace(status, opening_seconds=measure.openings(s))
         case Phase.SERVING, Phase.RECLAIMING:
-            return _taken_over(s, status, row.reason)
+            return takeover.window(s, status, row.reason)
         case ((Phase.YIELDING | Phase.HARVESTING), Phase.RECLAIMING):
             if s.window is None:
-                return _taken_over(s, status, row.reason)
+                return takeover.window(s, status, row.reason)
             return _given_back(s, status, row.reason)
         case Phase.RECLAIMING, Phase.RESTORING:
             since = s.window.restoring_since if s.window else None
@@ -68,12 +69,17 @@ def moved(s: Situation, row: Row) -> Status:
 
 
 def next_epoch(s: Situation) -> int:
-    """One more than any epoch that we know of: a lost status must not fall behind its queues."""
+    """One more than any epoch that we know of: a lost status must not fall behind its queues.
+
+    Where one is newer than the status, that is lost, or of an older time: how far it had come,
+    and what a leader that froze since then may hold, shows nowhere.
+    """
     seen = [queue.epoch for queue in s.pool.queues if queue.epoch is not None]
     seen += [q.epoch for queue in s.pool.queues for q in queue.local_queues if q.epoch is not None]
     seen += [w.epoch for queue in s.pool.queues for w in queue.workloads if w.epoch is not None]
     seen += [target.record.epoch for target in s.pool.targets if target.record]
-    return max([s.status.epoch, *seen]) + 1
+    newest = max(seen, default=0)
+    return newest + LOST if newest > s.status.epoch else s.status.epoch + 1
 
 
 def _in_window(status: Status, **changes: object) -> Status:
@@ -91,6 +97,7 @@ def _opened(s: Situation, status: Status) -> Status:
     return replace(
         status,
         until=until,
+        not_lowered=(),
         window=_window(s, status, rule, _remember(s, rule), until),
         counters=replace(
             counters, windows=counters.windows + 1, windows_today=same_day + 1, day=today
@@ -142,61 +149,6 @@ def _remember(s: Situation, rule: Rule) -> tuple[Remembered, ...]:
     )
 
 
-def _taken_over(s: Situation, status: Status, reason: Reason) -> Status:
-    """A window made of what is found: records on targets, and the queues that are ours."""
-    found = tuple(
-        _from_record(t) for t in s.pool.targets if t.record and t.record.rule == s.object.name
-    )
-    adopted = [queue for queue in s.pool.queues if queue.adopted_by == s.object.name]
-    specs = {spec.cluster_queue: spec for spec in s.rule.batch.queues} if s.rule else {}
-    counters = status.counters
-    if reason is Reason.OPEN_WITH_BATCH and any(whose.opened_by_other(q) for q in adopted):
-        counters = replace(counters, corrections=counters.corrections + 1)
-    resource, nodes = _cards_of(s)
-    window = Window(
-        epoch=status.epoch,
-        generation=s.object.generation,
-        opened_at=s.now,
-        resource=resource,
-        node_selector=nodes,
-        count=s.rule.cards.count if s.rule else 0,
-        targets=found,
-        queues=tuple(_unknown_class(queue, specs.get(queue.name)) for queue in adopted),
-        give_back=reason.value,
-        give_back_epoch=status.epoch,
-    )
-    if s.rule:
-        window = replace(
-            window, on_return=s.rule.batch.on_return, drain_timeout=s.rule.batch.drain_timeout
-        )
-    return replace(status, window=window, counters=counters, until=None)
-
-
-def _cards_of(s: Situation) -> tuple[str, dict[str, str]]:
-    """The cards that were lent, as a record tells; else those of the rule."""
-    for target in s.pool.targets:
-        record = target.record
-        if record and record.rule == s.object.name and record.resource:
-            return record.resource, record.nodes
-    return (s.rule.cards.resource, s.rule.cards.node_selector) if s.rule else ("", {})
-
-
-def _from_record(target: Target) -> Remembered:
-    assert target.record is not None  # noqa: S101 - the caller has looked
-    return Remembered(
-        ref=target.ref,
-        uid=target.uid,
-        replicas=target.record.replicas,
-        claims=target.claims,
-        lowered=target.replicas == 0,
-    )
-
-
-def _unknown_class(queue: Queue, spec: QueueClass | None) -> WindowQueue:
-    """A queue whose class is lost is held, not drained: nobody knows what its work agreed to."""
-    return WindowQueue(spec=spec or QueueClass(cluster_queue=queue.name), uid=queue.uid)
-
-
 def _given_back(s: Situation, status: Status, reason: Reason) -> Status:
     counters = replace(status.counters, returns=status.counters.returns + 1)
     undone_by = frozen.undone_by(s, reason)
@@ -233,7 +185,12 @@ def _closed(s: Situation, status: Status) -> Status:
         harvested_card_seconds=harvested,
     )
     status = replace(
-        status, window=None, until=None, counters=counters, lead_times=measure.start_ups(s, window)
+        status,
+        window=None,
+        until=None,
+        not_lowered=tuple(t for t in window.targets if t.replicas and not t.lowered),
+        counters=counters,
+        lead_times=measure.start_ups(s, window),
     )
     if late:
         status = account.charged(s, status)

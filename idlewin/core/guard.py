@@ -30,6 +30,7 @@ def fact(name: str, holds: object, observed: object = "", limit: str = "") -> Ch
 def record_found(s: Situation) -> Checks:
     """Something carries our record though no window is open here: another began, we finish."""
     targets = [str(t.ref) for t in s.pool.targets if t.record and t.record.rule == s.object.name]
+    targets += [f"{t.ref} (status)" for t in whose.lowered_late(s)]
     lost = s.object.status is None or bool(s.object.status_error)
     found = whose.left_open(s)
     if whose.may_act(s):
@@ -223,10 +224,12 @@ def drain_overdue(s: Situation) -> Checks:
     bare = [str(t.ref) for t in whose.to_restore(s) if t.claims == 0]
     gone = not batch.batch_pods(s) and not batch.endless(s)
     apart = not bare or gone or s.forced
+    loose = sealing.loose(s)
     return (
         Check(
             "drainTimeout", s.now >= due or s.forced, f"until {format_instant(due)}", turns_at=due
         ),
+        Check("queues that a late leader may open", not loose, _listed(loose), "none"),
         Check("targets that request no card", apart, _listed(bare), "none while batch runs"),
     )
 

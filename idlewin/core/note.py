@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 
@@ -16,10 +17,10 @@ from idlewin.core.decision import (
     StopLocalQueue,
     Verdict,
 )
-from idlewin.core.phase import Phase
+from idlewin.core.phase import GIVING_BACK, Phase
 from idlewin.core.pool import MANAGER, LocalQueue, StopPolicy
 from idlewin.core.situation import Situation
-from idlewin.core.status import Owed, OwedQueue, OwedWorkload, Remembered, Status
+from idlewin.core.status import Owed, OwedQueue, OwedWorkload, Remembered, Status, WindowQueue
 
 #: A closing that fails is tried often; the status is not to be written with each try.
 AGAIN = timedelta(seconds=1)
@@ -72,7 +73,7 @@ def _owed_queue(s: Situation, queue: LocalQueue, cluster: str, policy: StopPolic
 def noted(status: Status, action: Action, verdict: Verdict) -> Status:
     """The status once an action has had its outcome; equal where there is nothing to note."""
     if verdict not in (Verdict.DONE, Verdict.GONE):
-        return status
+        return _not_taken(status, action)
     match action:
         case ScaleToZero(uid=uid) if verdict is Verdict.DONE:
             return _mark(status, uid, lowered=True)
@@ -87,10 +88,17 @@ def noted(status: Status, action: Action, verdict: Verdict) -> Status:
         case SetStopPolicy(corrects=True) if verdict is Verdict.DONE:
             corrections = status.counters.corrections + 1
             return replace(status, counters=replace(status.counters, corrections=corrections))
-        case SetStopPolicy(uid=uid, policy=StopPolicy.HOLD) if status.phase == Phase.HARVESTING:
-            return _closed_for_fit(status, uid)
+        case SetStopPolicy(queue=name, policy=StopPolicy.HOLD) if status.phase == Phase.HARVESTING:
+            return _queue(status, name, _closed_for_fit)
         case _:
             return status
+
+
+def _not_taken(status: Status, action: Action) -> Status:
+    """What a return does not wait for again: a queue that could not be closed from below either."""
+    if not isinstance(action, StopLocalQueue) or status.phase not in GIVING_BACK:
+        return status
+    return _queue(status, action.cluster_queue, lambda queue: replace(queue, refused=True))
 
 
 def _mark(status: Status, uid: str, *, lowered: bool = False, restored: bool = False) -> Status:
@@ -109,11 +117,14 @@ def _mark(status: Status, uid: str, *, lowered: bool = False, restored: bool = F
     return replace(status, window=replace(status.window, targets=targets))
 
 
-def _closed_for_fit(status: Status, uid: str) -> Status:
+def _closed_for_fit(queue: WindowQueue) -> WindowQueue:
+    return replace(queue, closed_for_fit=queue.closed_for_fit + 1)
+
+
+def _queue(status: Status, name: str, note: Callable[[WindowQueue], WindowQueue]) -> Status:
     if status.window is None:
         return status
     queues = tuple(
-        replace(queue, closed_for_fit=queue.closed_for_fit + 1) if queue.uid == uid else queue
-        for queue in status.window.queues
+        note(queue) if queue.spec.cluster_queue == name else queue for queue in status.window.queues
     )
     return replace(status, window=replace(status.window, queues=queues))

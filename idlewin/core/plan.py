@@ -150,6 +150,10 @@ def _wake_owed(s: Situation, on_cards: Sequence[Workload] = ()) -> Iterator[SetA
 
 def _reopen_owed(s: Situation) -> Iterator[Action]:
     """LocalQueues that we closed, once their ClusterQueue is seen stopped, or opened by us."""
+    above = dict.fromkeys(owed.cluster_queue for owed in s.status.owed.local_queues)
+    for queue in (found for name in above if (found := s.pool.queue(name))):
+        if sealing.sealed_since(queue) and sealing.unfenced(s, queue):
+            yield ladder.fence(s, queue)
     for owed in s.status.owed.local_queues:
         if sealing.may_reopen(s, owed):
             yield ReopenLocalQueue(

@@ -121,6 +121,30 @@ def fenced(s: Situation, queue: Queue) -> bool:
     return queue.epoch is not None and queue.epoch >= began
 
 
+def loose(s: Situation) -> list[str]:
+    """Queues that a leader of before this return may open yet: no fence was tried on them.
+
+    Who gave back and was away for drainTimeout after that has its first writes yet to make.
+    """
+    return [
+        queue.name
+        for entry, queue in entries(s)
+        if s.window is not None
+        and entry in s.window.queues
+        and queue.local_queues
+        and not (fenced(s, queue) or entry.refused or s.forced)
+        and sealed_by_local_queues(s, queue) is None
+    ]
+
+
+def unfenced(s: Situation, queue: Queue) -> bool:
+    """Whether only what is below a queue kept it shut: its return may have ended without a fence.
+
+    A leader that was frozen in the window would open it.
+    """
+    return s.status.phase == Phase.SERVING and (queue.epoch or 0) < s.status.epoch
+
+
 def may_reopen(s: Situation, owed: OwedQueue) -> bool:
     """Whether a LocalQueue that we closed on the way is not needed to keep its queue shut."""
     queue = s.pool.queue(owed.cluster_queue)
@@ -128,7 +152,9 @@ def may_reopen(s: Situation, owed: OwedQueue) -> bool:
         return True
     # What a dead Kueue has yet to drain is drained by its LocalQueue: the queue may be on Hold.
     drains = owed.wrote == StopPolicy.HOLD_AND_DRAIN and any(w.admitted for w in queue.workloads)
-    if (sealed_since(queue) is not None and not drains) or whose.given_up(s, queue):
+    if whose.given_up(s, queue):
+        return True
+    if sealed_since(queue) is not None and not drains and not unfenced(s, queue):
         return True
     if s.object.deleting:
         # The stop is written; a person says that nobody will come and show it.

@@ -59,6 +59,8 @@ class WindowQueue:
     uid: str
     closed_for_fit: int = 0
     """How often it was closed in this window because the end came near."""
+    refused: bool = False
+    """Nor could a LocalQueue of it be closed in this return: that is not waited for again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,6 +239,9 @@ class Status:
     """Serving came back late and nobody has seen it answer: no window until ``idlewin resume``."""
     seen_up: tuple[str, ...] = ()
     """Targets that were ready outside a window: one of these that falls to zero is an alarm."""
+    not_lowered: tuple[Remembered, ...] = ()
+    """Targets that the last window ended without lowering, as they were: a leader that froze on
+    the way may do so yet."""
     counters: Counters = field(default_factory=Counters)
     lead_times: tuple[LeadTimes, ...] = ()
     opening_seconds: tuple[int, ...] = ()

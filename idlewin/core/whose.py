@@ -128,11 +128,12 @@ def _ours(target: Remembered, now: Target) -> bool:
 
 
 def lost(s: Situation) -> tuple[Target, ...]:
-    """Targets at our zero of which neither copy is left: nobody can tell what is right.
+    """Targets at our zero of which no copy is left: nobody can tell what is right.
 
     A window that was opened on such a zero remembers it as 0, which is no copy.
     """
-    window = {target.ref: target for target in (s.window.targets if s.window else ())}
+    copies = s.window.targets if s.window else s.status.not_lowered
+    window = {target.ref: target for target in copies}
     serving = [entry.ref for entry in s.rule.serving] if s.rule else []
     return tuple(
         now
@@ -142,6 +143,18 @@ def lost(s: Situation) -> tuple[Target, ...]:
         and now.record is None
         and now.replicas_writer == MANAGER
         and (ref not in window or window[ref].uid != now.uid or window[ref].replicas == 0)
+    )
+
+
+def lowered_late(s: Situation) -> tuple[Remembered, ...]:
+    """Targets that were not lowered when their window ended, and are at our zero all the same."""
+    return tuple(
+        target
+        for target in s.status.not_lowered
+        if (now := same(s, target))
+        and now.replicas == 0
+        and now.record is None
+        and now.replicas_writer == MANAGER
     )
 
 

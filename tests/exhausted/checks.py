@@ -151,7 +151,11 @@ class Checks:
 
     def _kept(self, cluster: Cluster, index: int) -> int | None:
         status = self._statuses.get(cluster.status)
-        entries = status.window.targets if status and status.window else ()
+        entries = (
+            (*status.not_lowered, *(status.window.targets if status.window else ()))
+            if status
+            else ()
+        )
         return next((t.replicas for t in entries if t.uid == f"t-{index}"), None)
 
     def stands(self, cluster: Cluster) -> str:

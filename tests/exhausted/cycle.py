@@ -31,6 +31,7 @@ from idlewin.core.decision import (
     SetStopPolicy,
     Verdict,
 )
+from idlewin.core.follow import LOST
 from idlewin.core.forecast import Forecast
 from idlewin.core.load import History, Level, Reading
 from idlewin.core.phase import Phase
@@ -240,8 +241,9 @@ class Cycles:
         serving = self.statuses.phase(cluster.status) is Phase.SERVING
         plain = _shown(relabelled(cluster, to), serving=serving)
         back = {rank: epoch for epoch, rank in to.items()}
-        new = max(to.values()) + 1
-        back[new] = max(used | {0}) + 1
+        # One more than the status's; or, where that was lost, far more than all.
+        for step in (1, LOST):
+            back[max(to.values()) + step] = max(used | {0}) + step
         for since in self.choices(cluster):
             if users and since.level is not Level.BUSY:
                 continue
@@ -343,7 +345,7 @@ def _minds(action: Action) -> frozenset[str]:
             return frozenset({name})
         case EvictPod(pod=pod):
             return frozenset({pod.uid})
-        case SetActive(uid=uid):
+        case SetActive(uid=uid) | ScaleToZero(uid=uid):
             return frozenset({uid})
         case _:
             return frozenset()

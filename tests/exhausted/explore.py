@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, pairwise
 from typing import NamedTuple
 
-from idlewin.core.decision import Action, Verdict
+from idlewin.core.decision import Action, ScaleBack, ScaleToZero, Verdict
 from idlewin.core.explain import wish
 from idlewin.core.status import Status
 from tests.exhausted.checks import Checks
@@ -52,7 +52,7 @@ class Leader(NamedTuple):
     fresh: bool = True
     """Whether the rule's version that it has read is still the present one."""
     moved: frozenset[str] = frozenset()
-    """Queues that a person has written since its look; pods and work that are others by now."""
+    """Queues and targets that were written since its look; pods and work that are others by now."""
     status: int = 0
     """The status that it has read, where it has not looked yet."""
 
@@ -336,6 +336,8 @@ class Explorer:
                 action = replace(action, epoch=to[action.epoch])
             after, verdict = self.writing.apply(cluster, action, node.name, leader.moved)
         if verdict is Verdict.DONE:
+            if isinstance(action, ScaleToZero | ScaleBack):
+                touches = action.uid
             broken = self.checks.written(cluster, after, node, stale=not leader.fresh)
         then = self._after(leader, node, verdict, to)
         return Led(after, then, touches, broken, wrote=(action, verdict))

@@ -42,7 +42,7 @@ class Step(NamedTuple):
     due: bool = True
     """It comes by itself, sooner or later."""
     touches: str = ""
-    """What is another by it: "status", a queue that a person writes, a pod, work."""
+    """What is another by it: "status", a queue or target that a person writes, a pod, work."""
 
 
 class World:
@@ -210,13 +210,13 @@ class World:
         for index, target in enumerate(c.targets):
             if target.replicas != 2:
                 words = f"A PERSON scales {self._scene.refs[index].name} to 2"
-                yield Step(words, self._scaled(c, index, 2))
+                yield Step(words, self._scaled(c, index, 2), touches=f"t-{index}")
 
     def _scaled_down(self, c: Cluster) -> Iterator[Step]:
         for index, target in enumerate(c.targets):
             if target.replicas:
                 words = f"A PERSON scales {self._scene.refs[index].name} to 0"
-                yield Step(words, self._scaled(c, index, 0))
+                yield Step(words, self._scaled(c, index, 0), touches=f"t-{index}")
 
     def _opened(self, c: Cluster) -> Iterator[Step]:
         for index, queue in enumerate(c.queues):

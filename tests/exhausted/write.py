@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from idlewin.core.decision import Action, EvictPod, SetActive, SetStopPolicy, Verdict
+from idlewin.core.decision import Action, EvictPod, ScaleToZero, SetActive, SetStopPolicy, Verdict
 from tests.exhausted.furnish import Room, Scene, Since, writes
 from tests.exhausted.state import (
     DELETED,
@@ -99,6 +99,9 @@ def of_another(action: Action, moved: frozenset[str]) -> Verdict | None:
             return Verdict.GONE if pod.uid in moved else None
         case SetActive(uid=uid):
             return Verdict.GONE if uid in moved else None
+        case ScaleToZero(uid=uid):
+            # Its generation tells.
+            return Verdict.CONFLICT if uid in moved else None
         case _:
             return None
 

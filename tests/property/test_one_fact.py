@@ -23,6 +23,7 @@ from idlewin.core.decision import (
     SetStopPolicy,
     Verdict,
 )
+from idlewin.core.follow import LOST
 from idlewin.core.lint import Fault, Refusal
 from idlewin.core.note import noted
 from idlewin.core.phase import GIVING_BACK, Phase
@@ -477,10 +478,13 @@ def test_giving_back_writes_each_queue_anew_also_where_it_is_closed_already():
     "a LocalQueue": queue(local_queues=(replace(a_queue().local_queues[0], epoch=20),)),
     "work": queue(workloads=(replace(a_workload(), epoch=20),)),
     "a record": target(record=replace(a_lowered_target().record, epoch=20)),
-    "the status": status(epoch=20),
 })  # fmt: skip
-def test_an_epoch_is_ahead_of_whatever_has_one(fact):
-    assert decide(CLAIM(fact(harvesting()))).status.epoch == 21
+def test_a_status_that_is_behind_goes_far_ahead_of_whatever_has_an_epoch(fact):
+    assert decide(CLAIM(fact(harvesting()))).status.epoch == 20 + LOST
+
+
+def test_an_epoch_is_one_ahead_of_the_status():
+    assert decide(CLAIM(status(epoch=20)(harvesting()))).status.epoch == 21
 
 
 def test_a_queue_of_another_rule_is_not_sealed():

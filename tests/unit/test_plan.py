@@ -21,6 +21,7 @@ from idlewin.core.decision import (
     StopLocalQueue,
     Verdict,
 )
+from idlewin.core.follow import LOST
 from idlewin.core.load import Level, Load
 from idlewin.core.phase import Phase
 from idlewin.core.pool import Record, StopPolicy
@@ -158,7 +159,7 @@ def test_a_lost_status_does_not_fall_behind_the_epoch_of_its_queues():
     queues = (a_queue(epoch=41, stop_policy=StopPolicy.NONE), a_queue("resumable"))
     situation = with_rule(a_situation(pool=gone(queues=queues)), status=None)
 
-    assert decide(situation).status.epoch == 42
+    assert decide(situation).status.epoch == 41 + LOST
 
 
 def test_a_refused_stop_is_answered_by_the_local_queues_and_by_pods_that_agreed():

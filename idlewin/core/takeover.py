@@ -1,0 +1,68 @@
+"""Taking over: the window of a status that has none, though something is lent or was left so."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from idlewin.core import whose
+from idlewin.core.pool import Queue, Target
+from idlewin.core.reason import Reason
+from idlewin.core.rule import QueueClass
+from idlewin.core.situation import Situation
+from idlewin.core.status import Remembered, Status, Window, WindowQueue
+
+
+def window(s: Situation, status: Status, reason: Reason) -> Status:
+    """The status with a window made of what is found: records, and the queues that are ours."""
+    found = (
+        *(_from_record(t) for t in s.pool.targets if t.record and t.record.rule == s.object.name),
+        *(replace(target, lowered=True, restored=False) for target in whose.lowered_late(s)),
+    )
+    adopted = [queue for queue in s.pool.queues if queue.adopted_by == s.object.name]
+    specs = {spec.cluster_queue: spec for spec in s.rule.batch.queues} if s.rule else {}
+    counters = status.counters
+    if reason is Reason.OPEN_WITH_BATCH and any(whose.opened_by_other(q) for q in adopted):
+        counters = replace(counters, corrections=counters.corrections + 1)
+    resource, nodes = _cards_of(s)
+    made = Window(
+        epoch=status.epoch,
+        generation=s.object.generation,
+        opened_at=s.now,
+        resource=resource,
+        node_selector=nodes,
+        count=s.rule.cards.count if s.rule else 0,
+        targets=found,
+        queues=tuple(_unknown_class(queue, specs.get(queue.name)) for queue in adopted),
+        give_back=reason.value,
+        give_back_epoch=status.epoch,
+    )
+    if s.rule:
+        made = replace(
+            made, on_return=s.rule.batch.on_return, drain_timeout=s.rule.batch.drain_timeout
+        )
+    return replace(status, window=made, counters=counters, until=None)
+
+
+def _cards_of(s: Situation) -> tuple[str, dict[str, str]]:
+    """The cards that were lent, as a record tells; else those of the rule."""
+    for target in s.pool.targets:
+        record = target.record
+        if record and record.rule == s.object.name and record.resource:
+            return record.resource, record.nodes
+    return (s.rule.cards.resource, s.rule.cards.node_selector) if s.rule else ("", {})
+
+
+def _from_record(target: Target) -> Remembered:
+    assert target.record is not None  # noqa: S101 - the caller has looked
+    return Remembered(
+        ref=target.ref,
+        uid=target.uid,
+        replicas=target.record.replicas,
+        claims=target.claims,
+        lowered=target.replicas == 0,
+    )
+
+
+def _unknown_class(queue: Queue, spec: QueueClass | None) -> WindowQueue:
+    """A queue whose class is lost is held, not drained: nobody knows what its work agreed to."""
+    return WindowQueue(spec=spec or QueueClass(cluster_queue=queue.name), uid=queue.uid)
