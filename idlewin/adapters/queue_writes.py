@@ -146,6 +146,10 @@ class QueueWrites:
             epoch, is_so = epoch_of(raw) or 0, raw["spec"].get("active", True) is action.active
             if not action.active and epoch > action.epoch:
                 raise RefusalError(f"Workload {action.name} was woken at epoch {epoch}")
+            seen = raw["metadata"].get("generation", 0), epoch
+            stops = not action.active and not is_so
+            if stops and action.generation and seen != (action.generation, action.woken):
+                raise ChangedError(f"Workload {action.name} was stopped, or woken, meanwhile")
             if action.active and epoch < action.epoch:
                 written["metadata"] = {"annotations": {EPOCH: str(action.epoch)}}
             if not is_so and (not action.active or _by_us(raw, "active")):

@@ -220,6 +220,7 @@ def workload_of(raw: Json, cluster_queue: str, resource: str) -> Workload:
         admitted_at=maybe_instant(since),
         kept_out_until=maybe_instant(status["requeueState"].get("requeueAt")),
         epoch=epoch_of(raw),
+        generation=meta.get("generation", 0),
         timed_out=holds(raw, "Evicted")
         and (condition(raw, "Evicted") or {}).get("reason") in _NOT_READY,
         claims=sum(one["count"] * claims(one["spec"], resource) for one in pod_sets),

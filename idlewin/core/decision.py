@@ -162,7 +162,8 @@ class SetActive:
     """Write a Workload's spec.active: the drain of one, and its undoing.
 
     Waking leaves what another than us has stopped, and puts our epoch on it in any case: a stop of
-    an earlier epoch, decided before and on its way, is refused.
+    an earlier epoch, decided before and on its way, is refused. A stop is a conflict where it is
+    not as it was looked at: another may have stopped it, woken it, and struck it off the record.
     """
 
     namespace: str
@@ -170,6 +171,10 @@ class SetActive:
     uid: str
     active: bool
     epoch: int
+    generation: int = 0
+    """That of the Workload, as it was looked at; 0: not known, so not compared."""
+    woken: int = 0
+    """The epoch that it carried then."""
 
 
 @dataclass(frozen=True, slots=True)

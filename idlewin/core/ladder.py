@@ -74,7 +74,15 @@ def _local_rung(s: Situation, queue: Queue, policy: StopPolicy) -> Iterator[Acti
 
 
 def _sleep(s: Situation, work: Workload) -> SetActive:
-    return SetActive(work.namespace, work.name, work.uid, active=False, epoch=s.status.epoch)
+    return SetActive(
+        work.namespace,
+        work.name,
+        work.uid,
+        active=False,
+        epoch=s.status.epoch,
+        generation=work.generation,
+        woken=work.epoch or 0,
+    )
 
 
 def _single_rung(

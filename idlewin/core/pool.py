@@ -149,6 +149,8 @@ class Workload:
     """Kueue took it back because its pods were not ready in time (waitForPodsReady)."""
     epoch: int | None = None
     """The epoch at which we woke it last; None: never."""
+    generation: int = 0
+    """It counts the writes of its spec; 0: not known."""
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"

@@ -136,7 +136,7 @@ class Kueue:
         if not self._works or work.finished:
             return
         if work.expired and work.active:
-            work.active, work.active_writer = False, "kueue"
+            work.set_active(active=False, writer="kueue")
             self.objects.touch(work)
         elif work.active:
             self._requeue([work])
@@ -206,7 +206,7 @@ class Kueue:
         if not self._works or not work.admitted or work.finished:
             return
         # What it has used is counted anew: only its last run is left in the sum.
-        work.active, work.active_writer = False, "kueue"
+        work.set_active(active=False, writer="kueue")
         work.expired, work.used = True, timedelta()
         self._evict(work, "DeactivatedDueToMaximumExecutionTimeExceeded")
 

@@ -152,6 +152,8 @@ class Work(Stored):
     """Who wrote that last; empty: nobody has."""
     epoch: int | None = None
     """That of idlewin, when it woke it last."""
+    generation: int = 1
+    """It counts the writes of its spec."""
     admitted: bool = False
     admitted_at: datetime | None = None
     evicted: bool = False
@@ -170,6 +172,11 @@ class Work(Stored):
     """It waits for its time after that."""
     timed_out: bool = False
     """Its last eviction was for that."""
+
+    def set_active(self, *, active: bool, writer: str) -> None:
+        """Write spec.active."""
+        self.active, self.active_writer = active, writer
+        self.generation += 1
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

@@ -101,7 +101,7 @@ class People:
     def activate(self, work: Work, *, active: bool) -> None:
         """Another spec.active of a Workload."""
         if self._world.kueue.up and work.active is not active:
-            work.active, work.active_writer = active, WRITER
+            work.set_active(active=active, writer=WRITER)
             self._objects.touch(work)
             self._world.kueue.active_written(work)
 

@@ -58,7 +58,7 @@ class Readiness:
             return
         work.late, work.timed_out = work.late + 1, True
         if self.policy.limit is not None and work.late > self.policy.limit:
-            work.active, work.active_writer = False, "kueue"
+            work.set_active(active=False, writer="kueue")
             self.evict(work, OVER_LIMIT)
             return
         work.kept_out_until = self._timeline.now() + self.policy.base * 2 ** (work.late - 1)

@@ -128,6 +128,7 @@ def _workload(work: Work) -> Workload:
         kept_out_until=work.kept_out_until,
         timed_out=work.timed_out,
         epoch=work.epoch,
+        generation=work.generation,
     )
 
 

@@ -253,12 +253,16 @@ class Writes:
             return Outcome(action, Verdict.REFUSED, WEBHOOK)
         if not action.active and (work.epoch or 0) > action.epoch:
             return Outcome(action, Verdict.REFUSED, f"it was woken at epoch {work.epoch}")
+        seen = work.generation, work.epoch or 0
+        stops = not action.active and work.active
+        if stops and action.generation and seen != (action.generation, action.woken):
+            return Outcome(action, Verdict.CONFLICT, "it was stopped, or woken, meanwhile")
         if action.active and (work.epoch or 0) < action.epoch:
             work.epoch = action.epoch
             self._objects.touch(work)
         theirs = action.active and work.active_writer not in ("", MANAGER)
         if work.active is not action.active and not theirs:
-            work.active, work.active_writer = action.active, MANAGER
+            work.set_active(active=action.active, writer=MANAGER)
             self._objects.touch(work)
             self._kueue.active_written(work)
         return Outcome(action, Verdict.DONE)

@@ -93,7 +93,7 @@ _NO: dict[type[Action], tuple[Verdict, ...]] = {
     ForgetRecord: (Verdict.REFUSED,),
     SetStopPolicy: (Verdict.REFUSED, Verdict.CONFLICT),
     FenceQueue: (Verdict.REFUSED,),
-    SetActive: (Verdict.REFUSED, Verdict.GONE),
+    SetActive: (Verdict.REFUSED, Verdict.GONE, Verdict.CONFLICT),
     EvictPod: (Verdict.GONE,),
     ReleaseRule: (Verdict.GONE,),
 }
@@ -345,6 +345,8 @@ def _minds(action: Action) -> frozenset[str]:
             return frozenset({name})
         case EvictPod(pod=pod):
             return frozenset({pod.uid})
+        case SetActive(uid=uid, active=False):
+            return frozenset({uid, f"spec of {uid}"})
         case SetActive(uid=uid) | ScaleToZero(uid=uid):
             return frozenset({uid})
         case _:

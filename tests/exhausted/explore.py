@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, pairwise
 from typing import NamedTuple
 
-from idlewin.core.decision import Action, ScaleBack, ScaleToZero, Verdict
+from idlewin.core.decision import Action, ScaleBack, ScaleToZero, SetActive, Verdict
 from idlewin.core.explain import wish
 from idlewin.core.status import Status
 from tests.exhausted.checks import Checks
@@ -338,6 +338,8 @@ class Explorer:
         if verdict is Verdict.DONE:
             if isinstance(action, ScaleToZero | ScaleBack):
                 touches = action.uid
+            elif isinstance(action, SetActive):
+                touches = f"spec of {action.uid}"
             broken = self.checks.written(cluster, after, node, stale=not leader.fresh)
         then = self._after(leader, node, verdict, to)
         return Led(after, then, touches, broken, wrote=(action, verdict))

@@ -343,6 +343,7 @@ class Room:
             active=queue.active,
             active_writer="" if queue.active else US,
             epoch=queue.woken or None,
+            generation=0,  # What was written since a look: explore.py.
             admitted=queue.work in ADMITTED,
             admitted_at=began if queue.work in ADMITTED else None,
             evicted=queue.work in (EVICTED, UNPODDED),

@@ -97,8 +97,11 @@ def of_another(action: Action, moved: frozenset[str]) -> Verdict | None:
     match action:
         case EvictPod(pod=pod):
             return Verdict.GONE if pod.uid in moved else None
-        case SetActive(uid=uid):
-            return Verdict.GONE if uid in moved else None
+        case SetActive(uid=uid) if uid in moved:
+            return Verdict.GONE
+        case SetActive(uid=uid, active=False) if f"spec of {uid}" in moved:
+            # Its generation tells, or the epoch on it.
+            return Verdict.CONFLICT
         case ScaleToZero(uid=uid):
             # Its generation tells.
             return Verdict.CONFLICT if uid in moved else None

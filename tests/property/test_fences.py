@@ -90,6 +90,25 @@ def test_who_comes_after_work_was_woken_puts_none_to_sleep(late, back, was_stopp
 
 
 @some
+@given(maybe, maybe, maybe)
+def test_work_that_was_woken_since_the_look_is_not_put_to_sleep(was_stopped, was_woken, lags):
+    place = Place()
+    meta = place.server.get(WORK)["metadata"]
+    sleep = SetActive("batch", "w", "w", active=False, epoch=1, generation=meta["generation"])
+    if was_stopped:
+        place.apply(sleep)
+    if was_woken:
+        place.apply(replace(sleep, active=True))
+    if not lags:
+        place.watch()
+
+    verdict = place.apply(sleep).verdict
+
+    assert verdict is (Verdict.CONFLICT if was_woken else Verdict.DONE)
+    assert active(place) is was_woken
+
+
+@some
 @given(maybe, maybe)
 def test_work_that_another_stopped_is_not_woken(ours_first, theirs_again):
     place = Place()

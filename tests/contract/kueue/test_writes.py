@@ -133,6 +133,24 @@ def test_a_late_stop_of_work_finds_the_fence(cluster: Cluster):
     cluster.until("its return", lambda: cluster.runs("job"))
 
 
+@fact("10.12", "A stop of work that was decided before another stopped and woke it, in the same "
+      "phase, is a conflict: the Workload's generation tells, or the epoch on it.")  # fmt: skip
+def test_a_late_stop_of_work_that_was_woken_meanwhile_is_a_conflict(cluster: Cluster):
+    sleep, wake = a_job_that_runs(cluster)
+    seen = cluster.work("job")
+    late = replace(sleep, generation=seen.generation, woken=seen.epoch or 0)
+    assert seen.generation > 0
+    for one in (late, wake):
+        assert cluster.apply(one).verdict is Verdict.DONE
+
+    assert cluster.apply(late).verdict is Verdict.CONFLICT
+    seen = cluster.work("job")
+    assert seen.active
+    again = replace(sleep, generation=seen.generation, woken=seen.epoch or 0)
+    assert cluster.apply(again).verdict is Verdict.DONE
+    assert cluster.apply(late).verdict is Verdict.DONE, "it is so already"
+
+
 @fact("10.10", "A person's stop of a Workload is not undone when idlewin gives back, though "
       "idlewin wanted to stop it, too.")  # fmt: skip
 def test_work_that_a_person_stopped_is_not_woken(cluster: Cluster):
