@@ -188,7 +188,7 @@ def _closed(s: Situation, status: Status) -> Status:
         status,
         window=None,
         until=None,
-        not_lowered=tuple(t for t in window.targets if t.replicas and not t.lowered),
+        not_lowered=_not_lowered(status, window),
         counters=counters,
         lead_times=measure.start_ups(s, window),
     )
@@ -204,6 +204,13 @@ def _closed(s: Situation, status: Status) -> Status:
         failure=failed,
         unproven=failure.unproven(s, window),
     )
+
+
+def _not_lowered(status: Status, window: Window) -> tuple[Remembered, ...]:
+    """What this window did not lower; and the one before, where this one was only taken over."""
+    known = {target.uid for target in window.targets}
+    before = (target for target in status.not_lowered if target.uid not in known)
+    return (*before, *(t for t in window.targets if t.replicas and not t.lowered))
 
 
 def taken_in(s: Situation) -> Status:

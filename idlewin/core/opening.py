@@ -53,7 +53,7 @@ def window_open(s: Situation) -> Checks:
         *_pace(s, rule),
         *_time(s, rule),
         *_work(s),
-        *_cards(s),
+        *_cards(s, rule),
         *_permission(s, rule),
     )
 
@@ -159,8 +159,10 @@ def _work(s: Situation) -> Checks:
     )
 
 
-def _cards(s: Situation) -> Checks:
-    held = [str(pod) for pod in s.pool.others_on_cards()]
+def _cards(s: Situation, rule: Rule) -> Checks:
+    # A target of the last window, that the rule names no more, is not lowered by this one.
+    ours = [str(serving.ref) for serving in rule.serving]
+    held = [str(pod) for pod in s.pool.pods if pod.on_cards and pod.owner not in ours]
     owed = [f"{local.namespace}/{local.name}" for local in s.status.owed.local_queues]
     return (
         Check("local queues to reopen", not owed, ", ".join(owed) or "none", "none",

@@ -16,6 +16,9 @@ def scope_of(rule: RuleObject) -> Scope:
         targets += [target.ref for target in window.targets]
         queues += [queue.spec.cluster_queue for queue in window.queues]
         resource, nodes = window.resource, window.node_selector
+    elif rule.status:
+        # One that is lowered late is ours to bring back, though the rule names it no more.
+        targets += [target.ref for target in rule.status.not_lowered]
     queues += [queue.cluster_queue for queue in owed]
     return Scope(
         rule=rule.name,

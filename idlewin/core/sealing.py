@@ -140,9 +140,11 @@ def loose(s: Situation) -> list[str]:
 def unfenced(s: Situation, queue: Queue) -> bool:
     """Whether only what is below a queue kept it shut: its return may have ended without a fence.
 
-    A leader that was frozen in the window would open it.
+    A leader that was frozen in the window would open it. One that is another's by now is not ours
+    to write.
     """
-    return s.status.phase == Phase.SERVING and (queue.epoch or 0) < s.status.epoch
+    ours = queue.adopted_by == s.object.name
+    return ours and s.status.phase == Phase.SERVING and (queue.epoch or 0) < s.status.epoch
 
 
 def may_reopen(s: Situation, owed: OwedQueue) -> bool:

@@ -16,7 +16,10 @@ def window(s: Situation, status: Status, reason: Reason) -> Status:
     """The status with a window made of what is found: records, and the queues that are ours."""
     found = (
         *(_from_record(t) for t in s.pool.targets if t.record and t.record.rule == s.object.name),
-        *(replace(target, lowered=True, restored=False) for target in whose.lowered_late(s)),
+        *(
+            replace(target, lowered=True, restored=False, overdue=False)
+            for target in whose.lowered_late(s)
+        ),
     )
     adopted = [queue for queue in s.pool.queues if queue.adopted_by == s.object.name]
     specs = {spec.cluster_queue: spec for spec in s.rule.batch.queues} if s.rule else {}

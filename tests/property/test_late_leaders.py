@@ -19,15 +19,19 @@ from idlewin.core.note import noted
 from idlewin.core.phase import Phase
 from idlewin.core.pool import LocalQueue, StopPolicy
 from idlewin.core.reason import Reason
+from idlewin.core.scope import scope_of
 from idlewin.core.situation import Situation
 from idlewin.core.status import Owed, Remembered
 from tests.builders import (
     HOUR,
     NOW,
+    QWEN,
     a_batch_pod,
     a_lowered_target,
     a_pool,
     a_queue,
+    a_rule,
+    a_serving_pod,
     a_situation,
     a_status,
     a_target,
@@ -38,6 +42,7 @@ from tests.builders import (
 from tests.property.facts import OWED, in_window, pool, queue, status
 
 SPARED = replace(a_window().targets[0], lowered=False)
+OTHER = replace(SPARED, ref=replace(QWEN, name="other"), uid="t2")
 
 
 def serving(**changes: Any) -> Situation:
@@ -91,6 +96,41 @@ def test_what_is_not_at_our_zero_is_not_taken_for_lowered_late(found):
 
     assert decision.reason is not Reason.RECORD_FOUND
     assert not [a for a in decision.actions if isinstance(a, ScaleBack)]
+
+
+def test_who_came_back_late_from_the_window_before_is_not_held_against_the_next_return():
+    s = at_our_zero(serving(not_lowered=(replace(SPARED, overdue=True),)))
+
+    taken = decide(s).status.window
+
+    assert taken is not None
+    assert [target.overdue for target in taken.targets] == [False]
+
+
+EDITED = a_rule(serving=(replace(a_rule().serving[0], name="new"),))
+
+
+@pytest.mark.parametrize("rule", [None, EDITED], ids=["unreadable", "it names another"])
+def test_what_a_window_did_not_lower_is_looked_at_though_the_rule_names_it_no_more(rule):
+    edited = replace(serving(not_lowered=(SPARED,)).object, rule=rule)
+    lent = replace(edited, status=a_status(Phase.HARVESTING, not_lowered=(OTHER,)))
+
+    assert SPARED.ref in scope_of(edited).targets
+    assert OTHER.ref not in scope_of(lent).targets, "a pod of it would end the window"
+
+
+def test_a_target_that_the_rule_names_no_more_holds_its_cards():
+    beside = a_serving_pod(name="other-x", uid="p9", owner=str(OTHER.ref))
+    decision = decide(pool(pods=(a_serving_pod(), beside))(serving(not_lowered=(OTHER,))))
+
+    assert decision.reason is Reason.CARDS_HELD
+
+
+def test_what_a_window_did_not_lower_stays_on_record_over_a_return_of_something_else():
+    up = a_pool(targets=(a_target(replicas=2, ready=2),), pods=())
+    s = status(not_lowered=(OTHER, SPARED))(away(Phase.RESTORING, pool=up))
+
+    assert decide(s).status.not_lowered == (OTHER,), "the window's own is told by that alone"
 
 
 def test_the_next_window_begins_anew():
@@ -166,3 +206,11 @@ def test_what_kept_a_queue_shut_from_below_is_opened_behind_a_fence():
     fences, (opened,) = kinds(9)
     assert fences == []
     assert opened.uid == OWED.local_queues[0].uid
+
+
+def test_a_queue_that_is_anothers_by_now_is_not_fenced():
+    s = serving(epoch=9, owed=Owed(local_queues=OWED.local_queues), back_off_until=NOW + HOUR)
+    actions = decide(queue(epoch=7, adopted_by="else")(s)).actions
+
+    assert not [action for action in actions if isinstance(action, FenceQueue)]
+    assert [action.uid for action in actions if isinstance(action, ReopenLocalQueue)] == ["l-short"]

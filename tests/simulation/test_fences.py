@@ -6,14 +6,34 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 
-from idlewin.core.decision import Action, Outcome, SetActive, SetStopPolicy, StopLocalQueue, Verdict
+import pytest
+
+from idlewin.core.decision import (
+    Action,
+    Outcome,
+    ScaleToZero,
+    SetActive,
+    SetStopPolicy,
+    StopLocalQueue,
+    Verdict,
+)
 from idlewin.core.phase import Phase
 from idlewin.core.pool import StopPolicy
 from idlewin.sim.cluster import Calm
 from idlewin.sim.objects import Work
 from idlewin.sim.people import People
 from idlewin.sim.world import World
-from tests.simulation.scenery import NAME, SHORT, START, a_job, a_rule, a_setup, minutes, seconds
+from tests.simulation.scenery import (
+    NAME,
+    REF,
+    SHORT,
+    START,
+    a_job,
+    a_rule,
+    a_setup,
+    minutes,
+    seconds,
+)
 from tests.simulation.swarm import controller
 from tests.simulation.test_late_writes import Meanwhile, phase
 
@@ -139,3 +159,32 @@ def test_a_local_queue_that_its_tenant_held_where_our_hold_failed_is_left_to_its
     assert phase(world) == Phase.SERVING
     assert local.stop_policy is StopPolicy.HOLD, "the tenant's Hold was taken off"
     assert not world.objects.rules[NAME].status.owed.local_queues, "it is off our books"
+
+
+EDITS = {
+    "unreadable": None,
+    "it names another": replace(a_rule(), serving=(replace(a_rule().serving[0], name="new"),)),
+}
+
+
+@pytest.mark.parametrize("how", EDITS)
+def test_who_is_lowered_once_the_rule_names_it_no_more_comes_back_though_its_record_is_lost(how):
+    world = World(seed=3, start=START, setups=[a_setup(jobs=(a_job(),))], controller=controller)
+
+    def another_gives_back() -> None:
+        People(world).edit(NAME, EDITS[how], "" if EDITS[how] else "spec.cards.count: 0")
+        world.start_controller(alone=False)
+        until(world, lambda: phase(world) == Phase.SERVING)
+
+    class Stripped(Meanwhile):
+        def after(self, outcome: Outcome) -> Outcome:
+            if isinstance(outcome.action, ScaleToZero) and outcome.verdict is Verdict.DONE:
+                People(world).lose_record(REF)
+            return super().after(outcome)
+
+    late = Stripped(lambda action: isinstance(action, ScaleToZero), another_gives_back)
+    world.cluster.interference = late
+    on(world, minutes(120))
+
+    assert late.answers[0].verdict is Verdict.DONE
+    assert world.objects.deployments[REF].replicas == 1
