@@ -70,13 +70,14 @@ def out_of_reach(found: RuleFiles, known: Callable[[str], bool]) -> RuleFiles:
 def _asked_for(document: Document, known: Callable[[str], bool]) -> Document:
     told = []
     for number, serving in enumerate(document.rule.serving if document.rule else ()):
-        host = urlsplit(serving.probe.http.url).hostname if serving.probe else None
+        host = urlsplit(serving.probe.question.url).hostname if serving.probe else None
         if host and not known(host):
             message = (
                 f"{host} has no address on this machine: a controller here could not ask it, and "
                 "no return would be done; write an address that it reaches, or leave the probe out"
             )
-            problem = _at(("serving", number, "probe", "http", "url"), message)
+            kind = "http" if serving.probe and serving.probe.http else "completion"
+            problem = _at(("serving", number, "probe", kind, "url"), message)
             told.append(document.finding(problem, warning=True))
     return replace(document, findings=(*document.findings, *told))
 

@@ -2,25 +2,22 @@
 
 A cycle never waits for one: it gets the last answer, if that is recent, and asks for the next.
 Probes are sent only while serving is on its way back, so they are no load in steady state.
+How one is put, and what a good answer is: question.py.
 """
 
 from __future__ import annotations
 
-import logging
-import ssl
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from http.client import HTTPException
 from threading import Lock
-from urllib.error import HTTPError
-from urllib.request import HTTPRedirectHandler, HTTPSHandler, ProxyHandler, build_opener
 
+from idlewin.adapters.question import Asker
 from idlewin.core.decision import Action, Decision, Outcome
 from idlewin.core.phase import Phase
 from idlewin.core.pool import Pool, RuleObject, Scope, Target
-from idlewin.core.target import HttpProbe
+from idlewin.core.target import Question
 from idlewin.ports import Cluster
 
 WORKERS = 4
@@ -28,14 +25,6 @@ WORKERS = 4
 AGAIN_AFTER = timedelta(seconds=2)
 #: An answer that is older says nothing any more.
 BELIEVED_FOR = timedelta(seconds=15)
-log = logging.getLogger(__name__)
-
-
-class _NoRedirect(HTTPRedirectHandler):
-    """A redirect is an answer of its own, and not the one that was asked for."""
-
-    def redirect_request(self, *_: object) -> None:
-        """Follow nothing."""
 
 
 @dataclass(slots=True)
@@ -55,20 +44,15 @@ class Probes:
         self._monotonic = monotonic
         self._wakes: list[Callable[[str], None]] = []
         self._lock = Lock()
-        self._asked: dict[tuple[str, HttpProbe], _Asked] = {}
+        self._asked: dict[tuple[str, Question], _Asked] = {}
         self._pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="probe")
-        self._opener = build_opener(
-            # Serving is asked directly, whatever proxy the environment names.
-            ProxyHandler({}),
-            HTTPSHandler(context=ssl.create_default_context()),
-            _NoRedirect(),
-        )
+        self._asker = Asker()
 
     def subscribe(self, wake: Callable[[str], None]) -> None:
         """Call ``wake`` with a rule's name whenever an answer has changed."""
         self._wakes.append(wake)
 
-    def answer(self, rule: str, probe: HttpProbe) -> bool | None:
+    def answer(self, rule: str, probe: Question) -> bool | None:
         """Whether it answered as expected, lately; None: not known. Never waits."""
         now = self._monotonic()
         with self._lock:
@@ -90,27 +74,13 @@ class Probes:
         """Send no more, and wait for the answer to what was sent (at most its time-out)."""
         self._pool.shutdown(wait=True, cancel_futures=True)
 
-    def _send(self, rule: str, probe: HttpProbe, asked: _Asked) -> None:
-        answer = self._get(probe)
+    def _send(self, rule: str, probe: Question, asked: _Asked) -> None:
+        answer = self._asker.good(probe)
         with self._lock:
             changed = asked.answer is not answer
             asked.answer, asked.answered, asked.running = answer, self._monotonic(), False
         for wake in self._wakes if changed else ():
             wake(rule)
-
-    def _get(self, probe: HttpProbe) -> bool:
-        try:
-            with self._opener.open(probe.url, timeout=probe.timeout.total_seconds()) as answer:
-                status = answer.status
-        except HTTPError as error:
-            status = error.code
-            error.close()
-        except (OSError, HTTPException, ValueError) as error:
-            log.info("probe %s: no answer: %s", probe.url, error)
-            return False
-        if status != probe.expect:
-            log.info("probe %s: answered %s, expected %s", probe.url, status, probe.expect)
-        return bool(status == probe.expect)
 
 
 class Probing:
@@ -133,7 +103,7 @@ class Probing:
         rule = self._cluster.rule(scope.rule)
         if rule is None or rule.rule is None or rule.status is None:
             return pool
-        probes = {s.ref: s.probe.http for s in rule.rule.serving if s.probe is not None}
+        probes = {s.ref: s.probe.question for s in rule.rule.serving if s.probe}
         if rule.status.phase != Phase.RESTORING:
             if probes:
                 self._probes.forget(scope.rule)

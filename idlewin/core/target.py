@@ -84,13 +84,60 @@ class HttpProbe:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CompletionProbe:
+    """One token of a model behind an OpenAI-compatible API: a status code 200 with choices."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = SCHEMA
+
+    url: str
+    """Where completions are asked for: it ends in /chat/completions or /completions. The server's
+    own address: at a front door the request would be demand."""
+    model: str
+    """The model's name, as clients write it."""
+    timeout: Duration = timedelta(seconds=30)
+    """How long the one token may take."""
+
+    def __post_init__(self) -> None:
+        if self.timeout <= timedelta():
+            raise ValueError("probe.completion.timeout must be above 0s")
+        if not self.model:
+            raise ValueError("probe.completion.model is empty; write the name that clients use")
+        if not self.url.startswith(("http://", "https://")):
+            raise ValueError(
+                f"probe.completion.url {self.url!r} must start with http:// or https://"
+            )
+        if not self.url.endswith(("/chat/completions", "/completions")):
+            raise ValueError(
+                f"probe.completion.url {self.url!r} must end in /chat/completions or /completions, "
+                "such as http://qwen3-8b.ai.svc/v1/chat/completions"
+            )
+
+
+#: What a target is asked.
+Question = HttpProbe | CompletionProbe
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
     """What ready means beyond the pod's own readiness: it answers."""
 
     __pydantic_config__: ClassVar[dict[str, Any]] = SCHEMA
 
-    http: HttpProbe
+    http: HttpProbe | None = None
     """Asked by HTTP GET."""
+    completion: CompletionProbe | None = None
+    """Asked for one token; instead of http."""
+
+    def __post_init__(self) -> None:
+        if (self.http is None) == (self.completion is None):
+            raise ValueError("probe has either http or completion")
+
+    @property
+    def question(self) -> Question:
+        """The one that it has."""
+        asked = self.http or self.completion
+        assert asked is not None  # noqa: S101 - seen to above
+        return asked
 
 
 class OnOverdue(StrEnum):

@@ -36,7 +36,7 @@ from idlewin.core.rule import (
     WindowPolicy,
 )
 from idlewin.core.status import Status
-from idlewin.core.target import Demand, HttpProbe, Probe, Serving
+from idlewin.core.target import CompletionProbe, Demand, HttpProbe, Probe, Serving
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # Text of any kind, as no schema forbids it; lone surrogates are no JSON.
@@ -70,6 +70,12 @@ TARGETS = st.builds(
     | st.builds(
         Probe,
         http=st.builds(HttpProbe, url=NAME.map("http://{}".format), expect=st.integers(100, 599)),
+    )
+    | st.builds(
+        Probe,
+        completion=st.builds(
+            CompletionProbe, url=NAME.map("http://{}/v1/completions".format), model=NAME
+        ),
     ),
 )
 QUEUES = st.builds(

@@ -83,6 +83,8 @@ def problems_of(spec):
 
 
 DEMAND = ("serving", 0, "demand")
+PROBE = ("serving", 0, "probe")
+CHAT = "http://q/v1/chat/completions"
 ALLOW = ("window", "calendar", "allow")
 
 
@@ -111,6 +113,16 @@ ALLOW = ("window", "calendar", "allow")
         (("serving",), [], "serving: is empty; name the workloads"),
         (DEMAND, "calendar", "serving[0].demand: 'calendar' is neither a list nor CalendarOnly"),
         (DEMAND, [], "serving[0].demand: is empty; name a source"),
+        (PROBE, {}, "serving[0].probe: has either http or completion"),
+        (PROBE, {"http": {"url": CHAT}, "completion": {"url": CHAT, "model": "q"}}, "has either"),
+        (PROBE, {"completion": {"url": CHAT}}, "probe.completion.model: is missing: The model's"),
+        (PROBE, {"completion": {"url": CHAT, "model": ""}}, "completion.model: is empty; write"),
+        (PROBE, {"completion": {"url": "q/v1", "model": "q"}}, "completion.url: 'q/v1' must start"),
+        (
+            PROBE,
+            {"completion": {"url": "http://q/v1", "model": "q"}},
+            "completion.url: 'http://q/v1' must end in /chat/completions or /completions",
+        ),
         (DEMAND, [{"sorce": "x"}], "demand[0].sorce: no such field; did you mean 'source'?"),
         (DEMAND, [{"query": "x", "source": "y"}], "demand[0]: a demand has either a source"),
         (DEMAND, [{"query": "x", "busyAbove": float("nan")}], "NaN is not a finite number"),

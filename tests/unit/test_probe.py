@@ -1,5 +1,6 @@
 """Probes of serving, sent to a real server on this machine."""
 
+import json
 import threading
 from dataclasses import replace
 from datetime import timedelta
@@ -9,10 +10,11 @@ from queue import Queue
 import pytest
 
 from idlewin.adapters.probe import AGAIN_AFTER, BELIEVED_FOR, Probes, Probing
+from idlewin.adapters.question import LARGEST_ANSWER
 from idlewin.core.pool import Pool, RuleObject, Scope, Target
 from idlewin.core.rule import Batch, Cards, QueueClass, Rule
 from idlewin.core.status import Status
-from idlewin.core.target import HttpProbe, Probe, Ref, Serving
+from idlewin.core.target import CompletionProbe, HttpProbe, Probe, Ref, Serving
 
 LIMIT = 10
 SERVER = Ref(api_version="apps/v1", kind="Deployment", namespace="ai", name="qwen")
@@ -26,6 +28,8 @@ class Answers:
         self.status, self.asked, self.changed, self.now = 503, 0, Queue(), 100.0
         self.held = threading.Event()
         self.held.set()
+        self.body, self.path, self.got = b"", "", {}
+        self.write = lambda handler, body: handler.wfile.write(body)
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -35,6 +39,12 @@ class Answers:
                 self.send_response(outer.status)
                 self.send_header("location", "/elsewhere")
                 self.end_headers()
+
+            def do_POST(self):
+                length = int(self.headers["content-length"])
+                outer.path, outer.got = self.path, json.loads(self.rfile.read(length))
+                self.do_GET()
+                outer.write(self, outer.body)
 
             def log_message(self, *_):
                 pass
@@ -47,6 +57,10 @@ class Answers:
 
     def probe(self, **changes):
         return HttpProbe(**{"url": self.url, "timeout": timedelta(seconds=LIMIT), **changes})
+
+    def completion(self, path="chat/completions"):
+        url = self.url.replace("models", path)
+        return CompletionProbe(url=url, model="qwen3-8b", timeout=timedelta(seconds=LIMIT))
 
     def ask(self, probe=None):
         return self.probes.answer("b580", probe or self.probe())
@@ -132,13 +146,67 @@ def test_answers_are_asked_for_again_and_wake_only_when_they_change(answers):
     assert answers.changed.empty()
 
 
+CHAT = {"model": "qwen3-8b", "max_tokens": 1, "stream": False,
+        "messages": [{"role": "user", "content": "Hi"}]}  # fmt: skip
+TEXT = {"model": "qwen3-8b", "max_tokens": 1, "stream": False, "prompt": "Hi"}
+
+
+@pytest.mark.parametrize(
+    ("path", "asked"), [("chat/completions", CHAT), ("completions", TEXT)]
+)  # fmt: skip
+def test_a_completion_asks_for_one_token_in_the_words_of_its_address(answers, path, asked):
+    answers.status, answers.body = 200, b'{"choices": [{"text": "!"}]}'
+
+    assert answers.ask_and_wait(answers.completion(path)) is True
+    assert (answers.path, answers.got) == (f"/v1/{path}", asked)
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (503, b'{"choices": [{}]}'),
+        (201, b'{"choices": [{}]}'),
+        (200, b""),
+        (200, b"<html>"),
+        (200, b"[]"),
+        (200, b"[" * 100_000),
+        (200, b'{"error": {"message": "no such model"}}'),
+        (200, b'{"choices": []}'),
+        (200, b'{"choices": [{}]}' + b" " * LARGEST_ANSWER),
+    ],
+)
+def test_a_completion_without_choices_or_with_another_status_is_no_answer(answers, status, body):
+    answers.status, answers.body = status, body
+
+    assert answers.ask_and_wait(answers.completion()) is False
+
+
+def test_a_completion_that_trickles_has_an_end(answers):
+    answers.status, done = 200, threading.Event()
+
+    def trickle(handler, _):
+        handler.wfile.write(b"{")
+        while not done.wait(0.01):
+            handler.wfile.write(b" ")
+
+    answers.write = trickle
+    probe = replace(answers.completion(), timeout=timedelta(milliseconds=200))
+    try:
+        assert answers.ask_and_wait(probe) is False
+    finally:
+        done.set()
+
+
 class Shown:
     """A cluster with one target, which is ready."""
 
     def __init__(self, phase, probe, ready=1):
+        if probe is not None:
+            kind = "http" if isinstance(probe, HttpProbe) else "completion"
+            probe = Probe(**{kind: probe})
         serving = Serving(
             api_version="apps/v1", kind="Deployment", namespace="ai", name="qwen",
-            demand="CalendarOnly", probe=Probe(http=probe) if probe else None,
+            demand="CalendarOnly", probe=probe,
         )  # fmt: skip
         cards = Cards(resource="gpu.intel.com/xe", count=1, node_selector={"a": "b"})
         queue = QueueClass(cluster_queue="q", max_runtime=timedelta(minutes=5))
@@ -164,6 +232,16 @@ def ready(answers, shown):
 def test_a_target_on_its_way_back_is_ready_only_once_it_answers(answers):
     shown = Shown("Restoring", answers.probe())
     answers.status = 200
+    before = ready(answers, shown)
+
+    answers.changed.get(timeout=LIMIT)
+
+    assert (before, ready(answers, shown)) == (0, 1)
+
+
+def test_a_target_on_its_way_back_is_ready_only_once_it_completes(answers):
+    shown = Shown("Restoring", answers.completion())
+    answers.status, answers.body = 200, b'{"choices": [{}]}'
     before = ready(answers, shown)
 
     answers.changed.get(timeout=LIMIT)

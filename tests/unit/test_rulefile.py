@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 from pathlib import Path
 
 import pytest
@@ -330,9 +331,17 @@ def test_the_hours_of_a_rule_are_told_so_that_reversed_ones_show(tmp_path, calen
     assert hours(document.rule) == f"may lend {words}"
 
 
-def test_a_probe_whose_host_has_no_address_here_is_a_warning_at_its_line(tmp_path):
+@pytest.mark.parametrize(
+    "probe",
+    [
+        '{http: {url: "http://qwen3-8b.ai.svc/v1/models", expect: 200, timeout: 10s}}',
+        '{completion: {url: "http://qwen3-8b.ai.svc/v1/completions", model: qwen3-8b}}',
+    ],
+)
+def test_a_probe_whose_host_has_no_address_here_is_a_warning_at_its_line(tmp_path, probe):
     text = (Path(__file__).parents[2] / "rules/b580.yaml").read_text()
-    (line,) = [n for n, one in enumerate(text.splitlines(), 1) if " probe: {http:" in one]
+    text = re.sub(r"probe: \{.*", f"probe: {probe}", text)
+    (line,) = [n for n, one in enumerate(text.splitlines(), 1) if f" probe: {probe}" in one]
     found = checked(read_files([written(tmp_path, text)]))
 
     within, outside = (out_of_reach(found, lambda _, there=there: there) for there in (True, False))
