@@ -1,152 +1,25 @@
 """The catalogue of sources: what they ask Prometheus, and whether a rule uses them rightly.
 
-It reads the package's own sources.toml and nothing else: no network, no rule's values in a query.
+What one source is stands in source.py; the files that they are read from in sourcefile.py.
 """
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from datetime import timedelta
 from difflib import get_close_matches
-from enum import StrEnum
 from functools import cache
-from importlib.resources import files
 from types import MappingProxyType
 
 from idlewin.core.rule import Activity, Rule
 from idlewin.core.target import Demand, Serving
-
-
-class SourceKind(StrEnum):
-    """What a source can see."""
-
-    RUNNING = "running"
-    """Work that a server runs or has queued: nothing while the server has no pod."""
-    FRONT_DOOR = "front-door"
-    """Requests on their way in: also those for a server that has no pod."""
-    ACTIVITY = "activity"
-    """How busy a card is, whoever uses it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
-    """One source of the catalogue."""
-
-    name: str
-    kind: SourceKind
-    keys: tuple[str, ...]
-    """Labels that tell its series apart; a rule's match names some or all of them."""
-    unit: str
-    valid_max: float
-    """No value above it is believed, nor one below 0."""
-    series: str
-    """A selector of one metric that is there for each key; its samples' age is the key's."""
-    exporter: str
-    """A selector of one metric that the exporter always has, also without any key."""
-    query: str
-    """PromQL with one series for each key; ``$window`` stands for a stretch of time."""
-    about: str
-    remedy: str
-    """What to look at where a key is missing."""
-
-    @property
-    def visible_at_zero(self) -> bool:
-        """Whether demand shows while the target has no pod."""
-        return self.kind is SourceKind.FRONT_DOOR
-
-    @property
-    def age(self) -> str:
-        """PromQL: for each key, the seconds since its newest sample; of replicas, the oldest's."""
-        return f"max by ({self._by}) (time() - timestamp({self.series}))"
-
-    @property
-    def alive(self) -> str:
-        """PromQL: for each key, 1 while every exporter that showed it lately is scraped."""
-        return f"min by ({self._by}) ({_scraped(self.series, (*self.keys, 'job', 'instance'))})"
-
-    @property
-    def witness(self) -> str:
-        """PromQL: 1 while every exporter that was there lately is scraped."""
-        return f"min({_scraped(self.exporter, ('job', 'instance'))})"
-
-    @property
-    def witness_age(self) -> str:
-        """PromQL: the seconds since an exporter was last scraped, of the one longest ago."""
-        return (
-            "max((time() - timestamp(up)) and on (job, instance) "
-            f"last_over_time({self.exporter}[{_LATELY}]))"
-        )
-
-    @property
-    def _by(self) -> str:
-        return ", ".join(self.keys)
-
-
-#: An exporter that was scraped so long ago and is still a target is missed while it is down.
-_LATELY = "1h"
-
-
-def _scraped(selector: str, labels: Iterable[str]) -> str:
-    """PromQL: for each exporter that had a series lately, whether its last scrape went well.
-
-    A target that is gone on purpose has no ``up`` any more and drops out.
-    """
-    by = ", ".join(dict.fromkeys(labels))
-    return (
-        f"group by ({by}) (last_over_time({selector}[{_LATELY}])) "
-        "* on (job, instance) group_left () min by (job, instance) (up)"
-    )
-
-
-_PART = "idlewin_part"
-
-
-def filled(query: str, window: timedelta) -> str:
-    """A catalogue query with its stretch of time put in."""
-    return query.replace("$window", f"{max(1, round(window.total_seconds()))}s")
-
-
-def tagged(parts: Mapping[str, str]) -> str:
-    """Several queries as one, whose series say by a label which of them they answer."""
-    # The line break ends a comment that a query may end with.
-    return "\nor\n".join(
-        f'label_replace(({query}\n), "{_PART}", "{name}", "", "")' for name, query in parts.items()
-    )
-
-
-def part_is(name: str) -> tuple[str, str]:
-    """The label that the series of a part carry."""
-    return _PART, name
-
-
-def part_of(labels: Mapping[str, str]) -> str:
-    """Which of the tagged queries a series answers."""
-    return labels.get(_PART, "")
+from idlewin.source import Source, SourceKind
+from idlewin.sourcefile import shipped
 
 
 @cache
 def sources() -> Mapping[str, Source]:
     """Every source that ships, by name."""
-    text = files("idlewin").joinpath("sources.toml").read_text(encoding="utf-8")
-    return MappingProxyType(
-        {
-            name: Source(
-                name=name,
-                kind=SourceKind(entry["kind"]),
-                keys=tuple(entry["keys"]),
-                unit=entry["unit"],
-                valid_max=float(entry["max"]),
-                series=entry["series"],
-                exporter=entry["exporter"],
-                query=entry["query"].strip(),
-                about=entry["about"],
-                remedy=entry["remedy"],
-            )
-            for name, entry in tomllib.loads(text).items()
-        }
-    )
+    return MappingProxyType({source.name: source for source in shipped().sources})
 
 
 def described(of: Demand | Activity) -> str:

@@ -24,6 +24,7 @@ from idlewin.core.rule import Rule
 from idlewin.core.status import Status
 from idlewin.core.text import camel, format_duration
 from idlewin.errors import Problem, RuleError
+from idlewin.source import Source
 from idlewin.wording import problems_in_words
 
 Json = dict[str, Any]
@@ -52,6 +53,30 @@ def read_rule(spec: object, at: str = "spec") -> Rule:
     except (TypeError, ValueError, RecursionError) as error:
         raise RuleError([Problem(field=at, message=f"is no JSON data: {error}")]) from None
     return rule
+
+
+def read_source(name: str, entry: object) -> Source:
+    """The source that an entry of a catalogue describes. Raises RuleError, fields by ``name``."""
+    if isinstance(entry, dict) and "name" in entry:
+        message = "no such field; a source's name is the key that it stands under"
+        raise RuleError([Problem(field=f"{name}.name", message=message, path=("name",))])
+    named = {"name": name, **entry} if isinstance(entry, dict) else entry
+    try:
+        source: Source = _adapter(Source).validate_json(json.dumps(named))
+    except ValidationError as error:
+        schema = json_schema(Source)
+        known = {key: part for key, part in schema["properties"].items() if key != "name"}
+        said = problems_in_words(error.errors(), named, name, schema | {"properties": known})
+        raise RuleError(said) from None
+    except (TypeError, ValueError, RecursionError) as error:
+        raise RuleError([Problem(field=name, message=f"is no JSON data: {error}")]) from None
+    return source
+
+
+def write_source(source: Source) -> Json:
+    """All fields of a source, as an entry spells them, its name among them."""
+    written: Json = _adapter(Source).dump_python(source, mode="json", by_alias=True)
+    return written
 
 
 def write_rule(rule: Rule) -> Json:

@@ -13,7 +13,7 @@ from typing import Any
 from idlewin.codec import Json, json_schema
 from idlewin.core.rule import API_VERSION, KIND, Mode, Rule
 from idlewin.core.status import Status
-from idlewin.rulefile import to_yaml
+from idlewin.yamlfile import to_yaml
 
 GROUP, VERSION = API_VERSION.split("/")
 PLURAL = "idlerules"

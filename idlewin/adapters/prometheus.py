@@ -21,11 +21,12 @@ from idlewin.adapters.prometheus_source import (
     possible,
     whole,
 )
-from idlewin.catalogue import Source, SourceKind, described, nearest, sources, visible_at_zero
+from idlewin.catalogue import described, nearest, sources, visible_at_zero
 from idlewin.core.load import History, Reading
 from idlewin.core.rule import Activity, Rule
 from idlewin.core.target import Demand
 from idlewin.ports import Clock
+from idlewin.source import Source, SourceKind
 
 #: The least age at which samples are refused: a few scrapes of the busiest scraper.
 _FLOOR = timedelta(seconds=15)

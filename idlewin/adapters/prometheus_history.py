@@ -15,11 +15,12 @@ from threading import Lock
 
 from idlewin.adapters.prometheus_api import Answer, Api
 from idlewin.adapters.prometheus_runs import Column, Grid, codes, runs
-from idlewin.catalogue import filled, part_is, sources, tagged
+from idlewin.catalogue import sources
 from idlewin.core.load import History, Level
 from idlewin.core.rule import Rule
 from idlewin.core.target import Demand
 from idlewin.ports import Clock
+from idlewin.source import filled, part_is, tagged
 
 #: Prometheus refuses more than 11,000 points of a series.
 POINTS = 10_000
@@ -85,7 +86,7 @@ class Past:
         if demand.source is not None:
             source = sources()[demand.source]
             query = filled(source.query, self._window)
-            parts = {"value": _over("max", _believed(query, f"<= {source.valid_max:g}"), width)}
+            parts = {"value": _over("max", _believed(query, f"<= {source.max:g}"), width)}
             if source.visible_at_zero:
                 parts["alive"] = _over("min", source.witness, width)
             return tagged(parts)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from datetime import timedelta
 
 from idlewin.adapters.prometheus_api import Answer
-from idlewin.catalogue import Source, filled, part_of, tagged
+from idlewin.source import Source, filled, part_of, tagged
 
 Key = tuple[str, ...]
 
@@ -71,7 +71,7 @@ class Look:
             )
         if not age <= limit.total_seconds():
             raise UnknownError(_old(f"the newest sample of {name}", age, limit))
-        return possible(value, self.source.valid_max)
+        return possible(value, self.source.max)
 
     def witnessed(self, limit: timedelta) -> None:
         """Nothing, if every exporter of the source is alive. Raises UnknownError."""

@@ -18,7 +18,7 @@ SHARED = {
     "rich": "idlewin.cli",
     "numpy": ("idlewin.forecasters", "idlewin.pricing", "idlewin.backtest"),
     "matplotlib": "idlewin.picture",
-    "ruamel": ("idlewin.rulefile", "idlewin.ruleedit"),  # what a file says, and where
+    "ruamel": ("idlewin.yamlfile", "idlewin.ruleedit"),  # what a file says, and where
     "urllib3": "idlewin.adapters",  # what both HTTP clients raise
 }
 

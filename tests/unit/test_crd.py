@@ -12,7 +12,7 @@ from idlewin.core.status import Owed, Status, Window
 from idlewin.core.text import camel
 from idlewin.crd import crd, spec_schema, status_schema
 from idlewin.reference import renewed
-from idlewin.rulefile import to_yaml
+from idlewin.yamlfile import to_yaml
 
 STORED = Path(__file__).parents[2] / "deploy" / "base" / "crd.yaml"
 KEEP = "x-kubernetes-preserve-unknown-fields"

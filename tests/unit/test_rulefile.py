@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from idlewin.rulecheck import checked, hours, out_of_reach
-from idlewin.rulefile import read_files, to_yaml
+from idlewin.rulefile import read_files
+from idlewin.yamlfile import to_yaml
 
 RULES = Path(__file__).parents[2] / "rules"
 GOOD = """\

@@ -9,9 +9,7 @@ import pytest
 
 from idlewin.adapters.prometheus_runs import ABSENT, codes
 from idlewin.catalogue import (
-    SourceKind,
     described,
-    filled,
     nearest,
     problems,
     sources,
@@ -20,6 +18,7 @@ from idlewin.catalogue import (
 from idlewin.core.load import Level
 from idlewin.core.rule import Activity
 from idlewin.core.target import Demand
+from idlewin.source import SourceKind, filled
 from tests.contract.demand_rules import rule
 
 DOOR = Demand(source="traefik-router", match={"router": "qwen3-8b@kubernetes"})
@@ -43,7 +42,7 @@ def test_a_source_groups_by_its_keys_and_says_what_it_is(source) -> None:
 
     assert f"by ({by}) (" in " ".join(source.query.split())
     assert f"by ({by})" in source.age
-    assert source.valid_max > 0
+    assert source.max > 0
     assert all((source.about, source.remedy, source.unit, source.exporter))
 
 
