@@ -14,11 +14,14 @@ from idlewin.core.decide import decide
 from idlewin.core.decision import (
     Action,
     Decision,
+    FenceQueue,
     HoldRule,
     Outcome,
     ReleaseRule,
     Remember,
     ScaleBack,
+    SetStopPolicy,
+    StopLocalQueue,
     Verdict,
 )
 from idlewin.core.forecast import Forecaster
@@ -87,6 +90,7 @@ class Controller:
         decision, outcomes = self._act(situation, decision)
         memory = self._observer.memory(name)
         memory.return_refused = {**memory.return_refused, **_returns(outcomes)}
+        memory.stopped |= _stops(outcomes)
         self._ports.journal.append(decision, outcomes)
         alarmed = alarming(decision.status) - alarming(situation.status)
         if (decision.changes_phase or alarmed) and _on_record(outcomes):
@@ -251,6 +255,14 @@ def _returns(outcomes: tuple[Outcome, ...]) -> dict[str, str]:
         for one in outcomes
         if isinstance(one.action, ScaleBack)
     }
+
+
+def _stops(outcomes: tuple[Outcome, ...]) -> frozenset[tuple[str, int]]:
+    """The queues that a stop or a fence got through to, or to what is below them; its epoch."""
+    done = [outcome.action for outcome in outcomes if outcome.verdict is Verdict.DONE]
+    above = {(a.queue, a.epoch) for a in done if isinstance(a, SetStopPolicy | FenceQueue)}
+    below = {(a.cluster_queue, a.epoch) for a in done if isinstance(a, StopLocalQueue)}
+    return frozenset(above | below)
 
 
 def _unheard(outcomes: tuple[Outcome, ...]) -> bool:

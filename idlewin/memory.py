@@ -29,6 +29,8 @@ class Memory:
     batch_there: bool = False
     ready_at: datetime | None = None
     return_refused: dict[str, str] = field(default_factory=dict)
+    stopped: frozenset[tuple[str, int]] = frozenset()
+    """Queues that were written in order to stop them, or below them, and at which epoch."""
     written_at: datetime | None = None
     looked_at: datetime | None = None
     down_since: dict[str, datetime] = field(default_factory=dict)

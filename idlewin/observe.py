@@ -173,7 +173,7 @@ class Observer:
         away = s.phase is not Phase.SERVING
         if not away:
             memory.batch_seen_at = memory.ready_at = None
-            memory.return_refused = {}
+            memory.return_refused, memory.stopped = {}, frozenset()
         note_down(s, memory)
         note_told(s, memory)
         note_taken(s, memory)
@@ -201,6 +201,7 @@ class Observer:
             down_since=dict(memory.down_since),
             told_since=dict(memory.told_since),
             taken=frozenset(memory.taken),
+            stopped=memory.stopped,
         )
 
 

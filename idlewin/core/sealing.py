@@ -124,15 +124,19 @@ def fenced(s: Situation, queue: Queue) -> bool:
 def loose(s: Situation) -> list[str]:
     """Queues that a leader of before this return may open yet: no fence was tried on them.
 
-    Who gave back and was away for drainTimeout after that has its first writes yet to make.
+    Who gave back and was away for drainTimeout after that has its first writes yet to make. One
+    that got through and is undone by others, whatever they want, is not waited for again.
     """
+    if s.window is None:
+        return []
+    began = s.window.give_back_epoch
+    tried = {name for name, epoch in s.stopped if epoch >= began}
     return [
         queue.name
         for entry, queue in entries(s)
-        if s.window is not None
-        and entry in s.window.queues
+        if entry in s.window.queues
         and queue.local_queues
-        and not (fenced(s, queue) or entry.refused or s.forced)
+        and not (fenced(s, queue) or entry.refused or queue.name in tried or s.forced)
         and sealed_by_local_queues(s, queue) is None
     ]
 

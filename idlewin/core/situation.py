@@ -66,6 +66,9 @@ class Situation:
     looked: what they are at now is somebody's, even where it is what we wrote."""
     told_since: Mapping[str, datetime] = field(default_factory=dict)
     """UIDs of admitted work that was told to end, and since when, as far as was looked."""
+    stopped: frozenset[tuple[str, int]] = frozenset()
+    """Queues that a stop or a fence was written to, or a stop below them, with its epoch, as far
+    as was looked; whether it is still there is another question."""
     unsure: bool = False
     """A look made now was asked for, and not to be had: what came in since does not show."""
     forced: bool = False

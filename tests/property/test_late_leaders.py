@@ -191,6 +191,14 @@ def test_it_comes_back_where_nothing_can_be_written_to_the_queue_at_all():
     assert noted(lent, stop, Verdict.REFUSED) == lent, "that says nothing of the return to come"
 
 
+def test_it_comes_back_where_a_stop_got_through_and_others_undo_it():
+    def after(epoch: int) -> Phase:
+        return decide(replace(overdue(), stopped=frozenset({("resumable", epoch)}))).after
+
+    assert after(7) is Phase.RESTORING
+    assert after(6) is Phase.RECLAIMING, "that was before this return"
+
+
 def test_what_kept_a_queue_shut_from_below_is_opened_behind_a_fence():
     def actions(epoch: int) -> list[Any]:
         s = serving(epoch=9, owed=Owed(local_queues=OWED.local_queues), back_off_until=NOW + HOUR)

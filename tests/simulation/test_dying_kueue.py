@@ -8,7 +8,14 @@ from datetime import timedelta
 
 import pytest
 
-from idlewin.core.decision import Action, Outcome, SetStopPolicy, Verdict
+from idlewin.core.decision import (
+    Action,
+    FenceQueue,
+    Outcome,
+    SetStopPolicy,
+    StopLocalQueue,
+    Verdict,
+)
 from idlewin.core.phase import Phase
 from idlewin.core.pool import StopPolicy
 from idlewin.core.rule import Mode
@@ -285,3 +292,29 @@ def test_a_drain_asks_what_is_there_now_where_the_watch_of_work_is_behind():
     world.run(world.clock.now() + minutes(3))
 
     assert evicted == [True]
+
+
+class Undone(Calm):
+    """A policy of the cluster takes out of our writes to queues what it does not want there."""
+
+    def __init__(self, world: World, kind: type[Action]) -> None:
+        self._world, self._kind = world, kind
+
+    def before(self, action: Action) -> Outcome | None:
+        return Outcome(action, Verdict.DONE) if isinstance(action, self._kind) else None
+
+    def after(self, outcome: Outcome) -> Outcome:
+        if self._kind is FenceQueue and isinstance(outcome.action, SetStopPolicy):
+            self._world.objects.queues[outcome.action.queue].epoch = None
+        return outcome
+
+
+@pytest.mark.parametrize(("kind", "up"), [(FenceQueue, True), (StopLocalQueue, False)])
+def test_a_policy_that_takes_out_what_we_write_to_queues_does_not_keep_serving_out(kind, up):
+    world = lent()
+    world.cluster.interference = Undone(world, kind)
+    if not up:
+        world.kueue.go_down()
+    users_come(world)
+
+    assert until(world, lambda: served(world), minutes(60), seconds(1)) < IN_TIME
