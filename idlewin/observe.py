@@ -173,7 +173,8 @@ class Observer:
         away = s.phase is not Phase.SERVING
         if not away:
             memory.batch_seen_at = memory.ready_at = None
-            memory.return_refused, memory.stopped = {}, frozenset()
+            memory.return_refused = {}
+            memory.stopped = frozenset(one for one in memory.stopped if one[1] >= s.status.epoch)
         note_down(s, memory)
         note_told(s, memory)
         note_taken(s, memory)

@@ -145,9 +145,10 @@ def unfenced(s: Situation, queue: Queue) -> bool:
     """Whether only what is below a queue kept it shut: its return may have ended without a fence.
 
     A leader that was frozen in the window would open it. One that is another's by now is not ours
-    to write.
+    to write; a fence that got through and is undone by others is not waited for.
     """
-    ours = queue.adopted_by == s.object.name
+    tried = (queue.name, s.status.epoch) in s.stopped
+    ours = queue.adopted_by == s.object.name and not tried
     return ours and s.status.phase == Phase.SERVING and (queue.epoch or 0) < s.status.epoch
 
 

@@ -200,17 +200,17 @@ def test_it_comes_back_where_a_stop_got_through_and_others_undo_it():
 
 
 def test_what_kept_a_queue_shut_from_below_is_opened_behind_a_fence():
-    def actions(epoch: int) -> list[Any]:
+    def kinds(epoch: int, *stopped: tuple[str, int]) -> tuple[list[Any], list[Any]]:
         s = serving(epoch=9, owed=Owed(local_queues=OWED.local_queues), back_off_until=NOW + HOUR)
-        return list(decide(queue(epoch=epoch)(s)).actions)
-
-    def kinds(epoch: int) -> tuple[list[Any], list[Any]]:
+        actions = decide(replace(queue(epoch=epoch)(s), stopped=frozenset(stopped))).actions
         return (
-            [(a.queue, a.epoch) for a in actions(epoch) if isinstance(a, FenceQueue)],
-            [a for a in actions(epoch) if isinstance(a, ReopenLocalQueue)],
+            [(a.queue, a.epoch) for a in actions if isinstance(a, FenceQueue)],
+            [a for a in actions if isinstance(a, ReopenLocalQueue)],
         )
 
     assert kinds(7) == ([(OWED.local_queues[0].cluster_queue, 9)], [])
+    assert [len(found) for found in kinds(7, ("short", 8))] == [1, 0]
+    assert [len(found) for found in kinds(7, ("short", 9))] == [0, 1], "others undo it"
     fences, (opened,) = kinds(9)
     assert fences == []
     assert opened.uid == OWED.local_queues[0].uid

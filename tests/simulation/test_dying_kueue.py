@@ -301,7 +301,9 @@ class Undone(Calm):
         self._world, self._kind = world, kind
 
     def before(self, action: Action) -> Outcome | None:
-        return Outcome(action, Verdict.DONE) if isinstance(action, self._kind) else None
+        refused = isinstance(action, FenceQueue) and not self._world.kueue.up
+        mine = isinstance(action, self._kind) and not refused
+        return Outcome(action, Verdict.DONE) if mine else None
 
     def after(self, outcome: Outcome) -> Outcome:
         if self._kind is FenceQueue and isinstance(outcome.action, SetStopPolicy):
@@ -318,3 +320,18 @@ def test_a_policy_that_takes_out_what_we_write_to_queues_does_not_keep_serving_o
     users_come(world)
 
     assert until(world, lambda: served(world), minutes(60), seconds(1)) < IN_TIME
+
+
+def test_a_policy_that_takes_our_epoch_off_a_queue_does_not_keep_its_local_queues_closed():
+    world = lent()
+    world.cluster.interference = Undone(world, FenceQueue)
+    world.kueue.go_down()
+    People(world).pause(NAME, paused=True)
+    world.run(world.clock.now() + minutes(4))
+    assert policies_below(world) != {StopPolicy.NONE}
+    world.kueue.come_back()
+    until(world, lambda: phase(world) == Phase.SERVING, minutes(60), seconds(1))
+
+    world.run(world.clock.now() + minutes(2))
+
+    assert policies_below(world) == {StopPolicy.NONE}
