@@ -13,7 +13,7 @@ from idlewin.core import timing, whose
 from idlewin.core.decision import Check, Checks
 from idlewin.core.lint import CONSENT
 from idlewin.core.load import Level
-from idlewin.core.pool import Queue, Workload
+from idlewin.core.pool import Queue, Role, Workload
 from idlewin.core.reason import Reason
 from idlewin.core.rule import Mode, QueueClass, Rule
 from idlewin.core.situation import Situation
@@ -88,6 +88,13 @@ def _idleness(s: Situation, rule: Rule) -> Checks:
         for target in (s.pool.target(serving.ref) for serving in rule.serving)
         # One that was up and has fallen is looked at by somebody before its cards are lent.
         if target and target.ready < max(target.replicas, str(target.ref) in s.status.seen_up)
+    ]
+    # More pods than its count: a surge that waits or starts. Whoever made it wants serving, and
+    # after a return only the newest template comes back, which has not been seen ready yet.
+    unready += [
+        f"pod {pod}"
+        for pod in s.pool.pods
+        if pod.role is Role.SERVING and not pod.ready and not pod.terminating
     ]
     known = s.load.level is not Level.UNKNOWN
     idle = s.load.level is Level.IDLE

@@ -18,7 +18,7 @@ from idlewin.sim.chronicle import Change
 from idlewin.sim.demand import Demand
 from idlewin.sim.faults import Trouble
 from idlewin.sim.furnish import Server
-from idlewin.sim.objects import Deployment, Work
+from idlewin.sim.objects import Deployment, SimPod, Work
 from idlewin.sim.people import People
 from idlewin.sim.world import World
 from tests.simulation.checks import Checks
@@ -68,6 +68,17 @@ def ended(world: World) -> list[Reason]:
 def stick(world: World, kind: type[Deployment | Work]) -> None:
     for pod in world.objects.pods.values():
         pod.stuck = pod.stuck or isinstance(pod.owner, kind)
+
+
+def another_pod(world: World) -> SimPod:
+    """What a surge, a canary or an autoscaler of another kind makes; it wants a whole card."""
+    target = world.objects.deployments[REF]
+    pod = SimPod(
+        name="qwen-canary", uid="canary", pool=target.pool, namespace=REF.namespace, owner=target,
+        claims=1, created_at=world.clock.now(), grace=seconds(5),
+    )  # fmt: skip
+    world.nodes.create(pod)
+    return pod
 
 
 def let_go(world: World) -> None:
@@ -201,6 +212,19 @@ def test_serving_that_is_not_ready_is_not_lent():
     assert entered(world, Phase.YIELDING) == []
 
 
+def test_a_pod_of_serving_that_waits_for_a_card_keeps_a_window_shut():
+    world = a_life()
+    pod = another_pod(world)
+
+    world.run(START + minutes(60))
+    before = entered(world, Phase.YIELDING)
+    world.nodes.vanish(pod)
+    world.run(START + minutes(70))
+
+    assert (pod.node, before) == (None, [])
+    assert len(entered(world, Phase.YIELDING)) == 1
+
+
 def test_a_zero_that_was_there_before_us_stays():
     world = a_life(servers={REF: Server(replicas=0)})
 
@@ -213,6 +237,17 @@ def test_a_zero_that_was_there_before_us_stays():
 
 
 # -- when it ends
+
+
+def test_a_pod_of_serving_that_waits_for_the_card_of_batch_ends_the_window_within_a_second():
+    world = a_life(jobs=(LONG,))
+    world.run(START + minutes(60))
+    at = world.clock.now()
+    pod = another_pod(world)
+
+    world.run(at + seconds(1))
+
+    assert (pod.node, ended(world)) == (None, [Reason.SERVING_RAISED])
 
 
 def test_no_window_is_longer_than_its_maximum():

@@ -46,6 +46,8 @@ from tests.builders import (
 )
 
 S, Y, H, R, T = Phase
+#: A pod that no node has: only the scheduler knows of it.
+WAITS = {"name": "qwen-waits", "on_cards": False, "running": False, "ready": False}
 STAYS = [
     ("a paused rule", a_situation(rule=a_rule(paused=True)), Reason.PAUSED),
     (
@@ -101,6 +103,11 @@ STAYS = [
         "a day whose windows are spent",
         a_situation(status=a_status(counters=Counters(windows_today=8, day="2026-03-04"))),
         Reason.HANDOVERS_SPENT,
+    ),
+    (
+        "a pod of serving that waits for a card beside all that are ready",
+        a_situation(pool=a_pool(pods=(a_serving_pod(), a_serving_pod(uid="p3", **WAITS)))),
+        Reason.SERVING_NOT_READY,
     ),
     ("a forecaster without history", a_situation(outlook=an_outlook(ready=False)),
      Reason.FORECAST_NOT_READY),
@@ -248,6 +255,9 @@ GIVE_BACKS = [
     (Reason.WINDOW_MAX, lambda p: away(p, rule=window(max=62 * MINUTE))),
     (Reason.RECLAIM_REACHED, lambda p: away(p, outlook=an_outlook(3 * MINUTE))),
 ]  # fmt: skip
+MOVES += [
+    (H, R, Reason.SERVING_RAISED, away(H, pool=gone(pods=(a_batch_pod(), a_serving_pod(**WAITS))))),
+]
 MOVES += [(p, R, reason, make(p)) for reason, make in GIVE_BACKS for p in (Y, H)]
 
 
