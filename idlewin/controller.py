@@ -132,7 +132,7 @@ class Controller:
         for _ in range(RUNGS):
             done, s = self._carry_out(s, rung, actions)
             outcomes += done
-            failed = tuple(o for o in outcomes if o.verdict in (Verdict.REFUSED, Verdict.FAILED))
+            failed = tuple(o for o in outcomes if o.verdict not in (Verdict.DONE, Verdict.GONE))
             if rung.after not in GIVING_BACK or not failed or _undone(done, Remember):
                 break
             rung = decide(replace(s, refused=failed))

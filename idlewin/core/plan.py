@@ -22,6 +22,7 @@ from idlewin.core.decision import (
     SetActive,
     SetStopPolicy,
     StopLocalQueue,
+    Verdict,
 )
 from idlewin.core.follow import next_epoch
 from idlewin.core.phase import WANTED, Gate, Phase, Replicas
@@ -150,10 +151,8 @@ def _wake_owed(s: Situation, on_cards: Sequence[Workload] = ()) -> Iterator[SetA
 
 def _reopen_owed(s: Situation) -> Iterator[Action]:
     """LocalQueues that we closed, once their ClusterQueue is seen stopped, or opened by us."""
-    above = dict.fromkeys(owed.cluster_queue for owed in s.status.owed.local_queues)
-    for queue in (found for name in above if (found := s.pool.queue(name))):
-        if sealing.sealed_since(queue) and sealing.unfenced(s, queue):
-            yield ladder.fence(s, queue)
+    above = {one.cluster_queue for one in s.status.owed.local_queues if sealing.wants_fence(s, one)}
+    yield from (ladder.fence(s, queue) for queue in s.pool.queues if queue.name in above)
     for owed in s.status.owed.local_queues:
         if sealing.may_reopen(s, owed):
             yield ReopenLocalQueue(
@@ -182,7 +181,7 @@ def _open(s: Situation) -> Iterator[Action]:
 def _finalizer(s: Situation, phase: Phase, queues: Actions) -> Iterator[Action]:
     if s.object.deleting:
         # What is closed now would be on nobody's record, and a drain that is due never written.
-        no = [one.action for one in s.refused]
+        no = [one.action for one in s.refused if one.verdict is not Verdict.CONFLICT]
         kinds = StopLocalQueue | SetActive | SetStopPolicy
         closes = any(isinstance(action, kinds) and action not in no for action in queues)
         if s.object.finalizer and not closes and _released(s, phase):

@@ -127,18 +127,21 @@ def loose(s: Situation) -> list[str]:
     Who gave back and was away for drainTimeout after that has its first writes yet to make. One
     that got through and is undone by others, whatever they want, is not waited for again.
     """
-    if s.window is None:
-        return []
-    began = s.window.give_back_epoch
-    tried = {name for name, epoch in s.stopped if epoch >= began}
     return [
         queue.name
         for entry, queue in entries(s)
-        if entry in s.window.queues
+        if s.window is not None
+        and entry in s.window.queues
         and queue.local_queues
-        and not (fenced(s, queue) or entry.refused or queue.name in tried or s.forced)
+        and not (fenced(s, queue) or entry.refused or tried(s, queue) or s.forced)
         and sealed_by_local_queues(s, queue) is None
     ]
+
+
+def tried(s: Situation, queue: Queue) -> bool:
+    """Whether a stop or a fence got through in this return, as far as was looked."""
+    began = s.window.give_back_epoch if s.window else s.status.epoch
+    return any(name == queue.name and epoch >= began for name, epoch in s.stopped)
 
 
 def unfenced(s: Situation, queue: Queue) -> bool:
@@ -147,26 +150,34 @@ def unfenced(s: Situation, queue: Queue) -> bool:
     A leader that was frozen in the window would open it. One that is another's by now is not ours
     to write; a fence that got through and is undone by others is not waited for.
     """
-    tried = (queue.name, s.status.epoch) in s.stopped
-    ours = queue.adopted_by == s.object.name and not tried
+    ours = queue.adopted_by == s.object.name and not tried(s, queue)
     return ours and s.status.phase == Phase.SERVING and (queue.epoch or 0) < s.status.epoch
 
 
 def may_reopen(s: Situation, owed: OwedQueue) -> bool:
     """Whether a LocalQueue that we closed on the way is not needed to keep its queue shut."""
     queue = s.pool.queue(owed.cluster_queue)
-    if queue is None or queue.terminating:
+    if queue is None or queue.terminating or whose.given_up(s, queue):
         return True
-    # What a dead Kueue has yet to drain is drained by its LocalQueue: the queue may be on Hold.
-    drains = owed.wrote == StopPolicy.HOLD_AND_DRAIN and any(w.admitted for w in queue.workloads)
-    if whose.given_up(s, queue):
-        return True
-    if sealed_since(queue) is not None and not drains and not unfenced(s, queue):
+    if _shut_above(owed, queue) and not unfenced(s, queue):
         return True
     if s.object.deleting:
         # The stop is written; a person says that nobody will come and show it.
         return s.forced and queue.stop_policy is not StopPolicy.NONE
     return s.status.phase == Phase.HARVESTING and queue.epoch == s.status.epoch
+
+
+def wants_fence(s: Situation, owed: OwedQueue) -> bool:
+    """Whether nothing but a fence is missing for a LocalQueue to be opened again."""
+    queue = s.pool.queue(owed.cluster_queue)
+    above = queue is not None and _shut_above(owed, queue) and unfenced(s, queue)
+    return above and not may_reopen(s, owed)
+
+
+def _shut_above(owed: OwedQueue, queue: Queue) -> bool:
+    # What a dead Kueue has yet to drain is drained by its LocalQueue: the queue may be on Hold.
+    drains = owed.wrote == StopPolicy.HOLD_AND_DRAIN and any(w.admitted for w in queue.workloads)
+    return sealed_since(queue) is not None and not drains
 
 
 def settled_at(s: Situation, queue: Queue) -> datetime | None:
@@ -243,7 +254,8 @@ def shut(s: Situation) -> bool:
     """Whether nothing can be let in any more, or that has been tried for long enough."""
     overdue = s.window is not None and s.now >= overdue_at(s, s.window)
     return all(
-        (overdue and (fenced(s, queue) or refused(s, queue))) or settled(s, queue)
+        (overdue and (fenced(s, queue) or tried(s, queue) or refused(s, queue)))
+        or settled(s, queue)
         for _, queue in entries(s)
     )
 
@@ -264,12 +276,14 @@ def unheard(s: Situation, queue: Queue) -> bool:
 
 
 def _noes(s: Situation, queue: Queue) -> list[Verdict]:
+    # Who writes it all the time has each of our writes come too late; once is nothing.
+    long = s.now >= s.since + STOP_SEEN_WITHIN
     return [
         outcome.verdict
         for outcome in s.refused
         if isinstance(outcome.action, SetStopPolicy | FenceQueue)
         and outcome.action.queue == queue.name
-        and outcome.verdict in (Verdict.REFUSED, Verdict.FAILED)
+        and (outcome.verdict is not Verdict.CONFLICT or long)
     ]
 
 

@@ -316,13 +316,8 @@ class Checks:
             work.admitted_at and work.max_runtime
         ) else None  # fmt: skip
         past = bound is not None and self.world.clock.now() >= bound + PAST_BOUND - CLOCK
-        seen = work.uid in self.seen(work.pool).works
         self._must(
-            agreed
-            or past
-            or evict is OnReturn.EVICT
-            or not seen
-            or (window is None and work.contract),
+            agreed or past or evict is OnReturn.EVICT or (window is None and work.contract),
             "P4",
             f"{work.name} of {work.cluster_queue} evicted by {cause}; it never agreed to that",
         )

@@ -33,7 +33,8 @@ def _new_fields(data: Json) -> None:
 
 def _old(data: Json) -> None:
     """A version that knew less: what has a default was not written yet."""
-    for name in ("message", "conditions", "leadTimes", "observedGeneration", "version"):
+    kept = ("message", "conditions", "leadTimes", "notLowered", "observedGeneration", "version")
+    for name in kept:
         data.pop(name, None)
     window = data.get("window") or {}
     for name in ("giveBackEpoch", "restoringSince", "reclaimAt"):
@@ -42,6 +43,7 @@ def _old(data: Json) -> None:
         target.pop("readyTimeout", None)
     for queue in window.get("queues", ()):
         queue.pop("closedForFit", None)
+        queue.pop("refused", None)
 
 
 VERSIONS: dict[FaultKind, Callable[[Json], None]] = {
