@@ -5,21 +5,53 @@ What one source is stands in source.py; the files that they are read from in sou
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import cache
-from types import MappingProxyType
+from functools import cached_property
 
 from idlewin.core.rule import Activity, Rule
 from idlewin.core.target import Demand, Serving
 from idlewin.source import Source, SourceKind
-from idlewin.sourcefile import shipped
 
 
-@cache
-def sources() -> Mapping[str, Source]:
-    """Every source that ships, by name."""
-    return MappingProxyType({source.name: source for source in shipped().sources})
+@dataclass(frozen=True)
+class Catalogue:
+    """The sources that ship, and those that somebody added."""
+
+    own: tuple[Source, ...] = ()
+
+    @cached_property
+    def sources(self) -> Mapping[str, Source]:
+        """Every source by name."""
+        from idlewin.sourcefile import shipped  # noqa: PLC0415 - YAML, for verbs that need it
+
+        return {source.name: source for source in (*shipped().sources, *self.own)}
+
+    def visible_at_zero(self, demand: Demand) -> bool:
+        """Whether a demand shows while its target has no pod."""
+        if demand.source is None:
+            return bool(demand.visible_at_zero)
+        source = self.sources.get(demand.source)
+        return source is not None and source.visible_at_zero
+
+    def running_work(self, demand: Demand) -> bool:
+        """Whether a demand shows a request from its begin to its end, while its target has pods."""
+        if demand.source is None:
+            # A counter at the front door rises when a request ends.
+            return not demand.visible_at_zero or not _COUNTED.search(demand.query or "")
+        source = self.sources.get(demand.source)
+        return source is not None and source.running_work
+
+    def named(self, wanted: Callable[[Source], bool]) -> str:
+        """The names of some sources, in the catalogue's order."""
+        return ", ".join(source.name for source in self.sources.values() if wanted(source))
+
+
+SHIPPED = Catalogue()
+#: What PromQL asks of a counter.
+_COUNTED = re.compile(r"\b(increase|rate|irate|delta|idelta|changes)\s*(by|without)?\s*\(")
 
 
 def described(of: Demand | Activity) -> str:
@@ -34,14 +66,6 @@ def described(of: Demand | Activity) -> str:
 _NAME_LIMIT = 80
 
 
-def visible_at_zero(demand: Demand) -> bool:
-    """Whether a demand shows while its target has no pod."""
-    if demand.source is None:
-        return bool(demand.visible_at_zero)
-    source = sources().get(demand.source)
-    return source is not None and source.visible_at_zero
-
-
 def nearest(wanted: str, known: Iterable[str], limit: int = 5) -> str:
     """What there is, in words, the likest first."""
     names = sorted(known)
@@ -53,37 +77,43 @@ def nearest(wanted: str, known: Iterable[str], limit: int = 5) -> str:
     return f"there are: {', '.join(told)}{more}"
 
 
-def problems(rule: Rule) -> tuple[str, ...]:
+def problems(rule: Rule, catalogue: Catalogue = SHIPPED) -> tuple[str, ...]:
     """What is wrong with a rule's demands and activity; each a sentence with a remedy."""
     found: list[str] = []
     for number, serving in enumerate(rule.serving):
         if isinstance(serving.demand, str):
             continue
         at = f"spec.serving[{number}].demand"
-        for place, demand in enumerate(serving.demand):
-            found += _wrong(demand, f"{at}[{place}]", activity=False)
-        found += _unseen(serving, serving.demand, at)
+        wrong = [
+            said
+            for place, demand in enumerate(serving.demand)
+            for said in _wrong(demand, f"{at}[{place}]", catalogue)
+        ]
+        found += wrong or _half(serving, serving.demand, at, catalogue)
     if rule.cards.activity is not None:
-        found += _wrong(rule.cards.activity, "spec.cards.activity", activity=True)
+        found += _wrong(rule.cards.activity, "spec.cards.activity", catalogue)
     return tuple(found)
 
 
-def _wrong(use: Demand | Activity, at: str, *, activity: bool) -> Iterator[str]:
+def _wrong(use: Demand | Activity, at: str, catalogue: Catalogue) -> Iterator[str]:
     if use.source is None:
         return
-    source = sources().get(use.source)
+    source = catalogue.sources.get(use.source)
     if source is None:
-        yield f"{at}.source {use.source!r} is not in the catalogue; {_known(use.source)}"
+        known = _known(use.source, catalogue)
+        yield f"{at}.source {use.source!r} is not in the catalogue; {known}"
         return
-    if activity and source.kind is not SourceKind.ACTIVITY:
+    measures = source.kind is SourceKind.ACTIVITY
+    if isinstance(use, Activity) and not measures:
         yield (
-            f"{at}.source {use.source} shows demand, not how busy cards are; "
-            f"put it under serving.demand; {_of_kind(activity=True)}"
+            f"{at}.source {use.source} shows demand, not how busy cards are; put it under "
+            f"serving.demand; activity sources are {catalogue.named(_is_activity)}"
         )
-    if not activity and source.kind is SourceKind.ACTIVITY:
+    if isinstance(use, Demand) and measures:
+        demands = catalogue.named(lambda one: not _is_activity(one))
         yield (
             f"{at}.source {use.source} shows how busy cards are, whoever uses them; put it under "
-            f"cards.activity; {_of_kind(activity=False)}"
+            f"cards.activity; demand sources are {demands}"
         )
     for label in use.match:
         if label not in source.keys:
@@ -93,21 +123,32 @@ def _wrong(use: Demand | Activity, at: str, *, activity: bool) -> Iterator[str]:
             )
 
 
-def _unseen(serving: Serving, demands: Iterable[Demand], at: str) -> Iterator[str]:
-    """A target that goes to zero and whose demand would not show there."""
-    if not any(visible_at_zero(demand) for demand in demands):
-        doors = ", ".join(s.name for s in sources().values() if s.visible_at_zero)
+def _half(
+    serving: Serving, demands: Iterable[Demand], at: str, catalogue: Catalogue
+) -> Iterator[str]:
+    """A target that goes to zero, of whose demand one half would not show."""
+    both = catalogue.named(lambda source: source.kind is SourceKind.IN_PATH)
+    if not any(map(catalogue.visible_at_zero, demands)):
+        doors = catalogue.named(lambda source: source.visible_at_zero)
         yield (
             f"{at}: nothing of it shows while {serving.ref} has no pod, so nobody could want it "
-            f"back; add a front door ({doors}), or a query with up and visibleAtZero: true"
+            f"back; add a source that is visible at zero ({doors}), or a query with up and "
+            "visibleAtZero: true, or write CalendarOnly"
+        )
+    if not any(map(catalogue.running_work, demands)):
+        running = catalogue.named(lambda source: source.kind is SourceKind.RUNNING)
+        instead = f", or take one that counts from begin to end ({both})" if both else ""
+        yield (
+            f"{at}: only front doors are looked at, which count a request when it ends: a long "
+            f"answer of {serving.ref} looks idle and would be cut off; add a source of running "
+            f"work ({running}){instead}, or a query of what is in flight, or write CalendarOnly"
         )
 
 
-def _known(wanted: str) -> str:
-    close = get_close_matches(wanted, sources(), n=1)
-    return f"did you mean {close[0]}?" if close else nearest(wanted, sources())
+def _is_activity(source: Source) -> bool:
+    return source.kind is SourceKind.ACTIVITY
 
 
-def _of_kind(*, activity: bool) -> str:
-    names = [s.name for s in sources().values() if (s.kind is SourceKind.ACTIVITY) is activity]
-    return f"{'activity' if activity else 'demand'} sources are {', '.join(names)}"
+def _known(wanted: str, catalogue: Catalogue) -> str:
+    close = get_close_matches(wanted, catalogue.sources, n=1)
+    return f"did you mean {close[0]}?" if close else nearest(wanted, catalogue.sources)

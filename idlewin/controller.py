@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from idlewin.catalogue import SHIPPED, Catalogue
 from idlewin.core.condition import alarming
 from idlewin.core.decide import decide
 from idlewin.core.decision import (
@@ -58,6 +59,8 @@ class Ports:
     forecaster: Forecaster
     poll: timedelta | None = None
     """Demand is asked for at least so often; None: something else wakes us when it changes."""
+    catalogue: Catalogue | None = SHIPPED
+    """The sources that rules may name; None: it is not known here, and not judged."""
 
 
 class Controller:
@@ -66,7 +69,9 @@ class Controller:
     def __init__(self, ports: Ports) -> None:
         self._ports = ports
         self._cluster = ports.cluster
-        self._observer = Observer(ports.clock, ports.metrics, ports.cluster, ports.forecaster)
+        self._observer = Observer(
+            ports.clock, ports.metrics, ports.cluster, ports.forecaster, ports.catalogue
+        )
 
     def cycle(self, name: str, *, forced: bool = False) -> Decision | None:
         """Look at a pool and do what is due; None: there is no such rule, or another leads.

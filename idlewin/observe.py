@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from idlewin.catalogue import SHIPPED, Catalogue
 from idlewin.core import batch, timing
 from idlewin.core.forecast import LONG, Forecast, Forecaster, Outlook, outlook
 from idlewin.core.lint import Refusal, refusals
@@ -45,11 +46,13 @@ class Observer:
         metrics: Metrics,
         cluster: Cluster,
         forecaster: Forecaster,
+        catalogue: Catalogue | None = SHIPPED,
     ) -> None:
         self._clock = clock
         self._metrics = metrics
         self._cluster = cluster
         self._forecaster = forecaster
+        self._catalogue = catalogue
         self._memory: dict[str, Memory] = {}
 
     def memory(self, name: str) -> Memory:
@@ -92,7 +95,8 @@ class Observer:
         found = refusals(rule, pool, [other for other in others if other is not None])
         memory = self.memory(rule.name)
         if memory.faults is None or memory.faults[0] != rule.generation:
-            memory.faults = (rule.generation, faults(rule.rule) if rule.rule else ())
+            told = faults(rule.rule, self._catalogue) if rule.rule else ()
+            memory.faults = (rule.generation, told)
         return (*memory.faults[1], *found)
 
     # -- demand

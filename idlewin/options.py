@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
+from idlewin.catalogue import SHIPPED, Catalogue
+
 #: How the instance begins of a process that gives back where nobody leads.
 STAND_IN = "give-back_"
 
@@ -19,6 +21,8 @@ class Options:
     prometheus: str = ""
     """Its URL."""
     prometheus_token: str = ""
+    catalogue: Catalogue = SHIPPED
+    """The sources that rules may name."""
     rules: Path | None = None
     """Rules from files; None: those of the cluster."""
     listen: tuple[str, int] = ("127.0.0.1", 8080)

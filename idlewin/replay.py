@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from idlewin.catalogue import SHIPPED, Catalogue
 from idlewin.core.calendar import Calendar
 from idlewin.core.load import History
 from idlewin.core.phase import Phase
@@ -45,6 +46,8 @@ class Case:
     unknown: tuple[Span, ...] = ()
     """When nothing was recorded."""
     seed: int = 1
+    catalogue: Catalogue = SHIPPED
+    """The sources that the rule may name."""
 
     @property
     def judged(self) -> Span:

@@ -12,7 +12,7 @@ from datetime import timedelta
 from urllib.parse import urlsplit
 
 from idlewin import holidays
-from idlewin.catalogue import problems as source_problems, sources
+from idlewin.catalogue import SHIPPED, Catalogue, problems as source_problems
 from idlewin.core.condition import INSIDE_KUEUE
 from idlewin.core.lint import Fault, Refusal, refusals, too_much_quota
 from idlewin.core.pool import RuleObject
@@ -31,14 +31,14 @@ Path = tuple[str | int, ...]
 KINDS = (("apps/v1", "Deployment"), ("apps/v1", "StatefulSet"))
 
 
-def checked(found: RuleFiles) -> RuleFiles:
+def checked(found: RuleFiles, catalogue: Catalogue = SHIPPED) -> RuleFiles:
     """The same documents, with all that their rules are to be told."""
     before: list[Document] = []
     done: list[Document] = []
     for document in found.documents:
         more: list[Finding] = []
         if document.rule is not None:
-            errors = [*_errors(document.rule), *_conflicts(document, before)]
+            errors = [*_errors(document.rule, catalogue), *_conflicts(document, before)]
             warnings = list(_doubts(document.rule))
             more += [document.finding(problem) for problem in errors]
             more += [document.finding(problem, warning=True) for problem in warnings]
@@ -124,21 +124,22 @@ PLACES: dict[Fault, Path] = {
 }
 
 
-def faults(rule: Rule) -> tuple[Refusal, ...]:
+def faults(rule: Rule, catalogue: Catalogue | None = SHIPPED) -> tuple[Refusal, ...]:
     """Why a rule that can be read could never work here: no kind, no source, no way to be seen."""
-    found = (*_kinds(rule), *_sources(rule), *_holidays(rule))
+    named = _sources(rule, catalogue) if catalogue else ()
+    found = (*_kinds(rule), *named, *_holidays(rule))
     return tuple(Refusal(Fault.NOT_SUPPORTED, str(problem)) for problem in found)
 
 
 # -- errors
 
 
-def _errors(rule: Rule) -> Iterator[Problem]:
+def _errors(rule: Rule, catalogue: Catalogue) -> Iterator[Problem]:
     yield from _kinds(rule)
     if rule.forecast.method not in METHODS:
         message = f"no forecaster {rule.forecast.method!r}{nearest(rule.forecast.method, METHODS)}"
         yield _at(("forecast", "method"), message)
-    yield from _sources(rule)
+    yield from _sources(rule, catalogue)
     yield from _holidays(rule)
 
 
@@ -165,8 +166,8 @@ def _holidays(rule: Rule) -> Iterator[Problem]:
         yield _at(("forecast", "dayTypes", "holidays"), message)
 
 
-def _sources(rule: Rule) -> Iterator[Problem]:
-    for sentence in source_problems(rule):
+def _sources(rule: Rule, catalogue: Catalogue) -> Iterator[Problem]:
+    for sentence in source_problems(rule, catalogue):
         yield _of_sentence(sentence)
 
 
@@ -214,7 +215,7 @@ def _share_nodes(one: Cards, other: Cards) -> bool:
 
 
 def _doubts(rule: Rule) -> Iterator[Problem]:
-    for doubt in (_blind, _one_eyed, _slow, _never):
+    for doubt in (_blind, _slow, _never):
         yield from doubt(rule)
 
 
@@ -225,22 +226,6 @@ def _blind(rule: Rule) -> Iterator[Problem]:
             message = (
                 "CalendarOnly without window.calendar.allow: no demand is looked at, and every "
                 "hour is allowed; write the hours in which nobody comes"
-            )
-            yield _at(("serving", number, "demand"), message)
-
-
-def _one_eyed(rule: Rule) -> Iterator[Problem]:
-    """Only a front door is looked at, which counts a request when it ends."""
-    known = sources()
-    for number, serving in enumerate(rule.serving):
-        if serving.demand == "CalendarOnly":
-            continue
-        named = [known.get(demand.source or "") for demand in serving.demand]
-        if all(source is not None and source.visible_at_zero for source in named):
-            message = (
-                "only front doors are looked at, and they count a request when it ends: a long "
-                "answer looks idle and is cut off; add a source of running work, such as "
-                "vllm-requests or llamacpp-requests"
             )
             yield _at(("serving", number, "demand"), message)
 

@@ -92,7 +92,7 @@ class Source:
         return self.kind in (SourceKind.FRONT_DOOR, SourceKind.IN_PATH)
 
     @property
-    def counts_running(self) -> bool:
+    def running_work(self) -> bool:
         """Whether a request shows from its begin to its end, while the target has pods."""
         return self.kind in (SourceKind.RUNNING, SourceKind.IN_PATH)
 

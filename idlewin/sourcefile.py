@@ -1,13 +1,14 @@
 """Files of sources: one mapping of names to entries, as the catalogue that ships is written.
 
-Every error names file, line, field, value and what would be right. An entry that cannot be read
-hurts only itself here; whoever reads the files decides what follows.
+Every error names file, line, field, value and what would be right. A name that ships is not to be
+taken: a rule would mean something else by it here than elsewhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib.resources import as_file, files
 from pathlib import Path
 
@@ -27,6 +28,7 @@ class SourceFiles:
     """What is wrong with the rest."""
 
 
+@cache
 def shipped() -> SourceFiles:
     """The catalogue of the package."""
     with as_file(files("idlewin").joinpath("sources.yaml")) as path:
@@ -44,7 +46,8 @@ def read_sources(path: Path) -> SourceFiles:
         return SourceFiles(findings=(of_file(path, message),))
     found = sorted(path.iterdir()) if path.is_dir() else [path]
     named = [one for one in found if one == path or one.suffix in (".yaml", ".yml")]
-    return _merged(entry for one in named for entry in _of_file(one))
+    ours = {source.name for source in shipped().sources}
+    return _merged((entry for one in named for entry in _of_file(one)), ours)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,18 +57,19 @@ class _Entry:
     line: int
 
 
-def _merged(read: Iterator[_Entry | Finding]) -> SourceFiles:
-    """All of it, each name once."""
+def _merged(read: Iterable[_Entry | Finding], taken: Collection[str] = frozenset()) -> SourceFiles:
+    """All of it, each name once, and none that is taken."""
     first: dict[str, _Entry] = {}
     findings = []
     for one in read:
         if isinstance(one, Finding):
             findings.append(one)
             continue
-        before = first.setdefault(one.source.name, one)
+        name = one.source.name
+        before = None if name in taken else first.setdefault(name, one)
         if before is not one:
-            message = f"is taken by {before.file}:{before.line}; rename one"
-            name = one.source.name
+            owner = f"{before.file}:{before.line}" if before else "the catalogue that ships"
+            message = f"is taken by {owner}; choose another name"
             findings.append(Finding(file=one.file, line=one.line, field=name, message=message))
     return SourceFiles(
         sources=tuple(entry.source for entry in first.values()), findings=tuple(findings)

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from idlewin.adapters.clock import ServerClock, TimedMetrics
+from idlewin.controller import Controller, Ports
 from idlewin.core.forecast import Forecaster
 from idlewin.errors import UsageError
 from idlewin.holidays import dates
@@ -22,17 +23,17 @@ if TYPE_CHECKING:
     from idlewin.adapters.kubernetes import KubernetesCluster
     from idlewin.adapters.probe import Probes
     from idlewin.adapters.recorder import Recorder
-    from idlewin.controller import Controller
     from idlewin.observe import Observer
     from idlewin.ports import Cluster, Journal, Lease, Metrics
     from idlewin.replay import Case, Recording
     from idlewin.service import Held, Service
+    from idlewin.sim.process import SimLease
+    from idlewin.sim.world import World
     from idlewin.wakeups import Wakeups
 
 
 def replayed(case: Case, tell: Callable[[datetime, str], None]) -> Recording:
     """A case in a simulated cluster, run to its end: the real controller, virtual time."""
-    from idlewin.controller import Controller, Ports  # noqa: PLC0415
     from idlewin.forecasters.oracle import Oracle  # noqa: PLC0415
     from idlewin.pricing.learner import Learner  # noqa: PLC0415
     from idlewin.sim.replayed import a_replay  # noqa: PLC0415
@@ -41,13 +42,10 @@ def replayed(case: Case, tell: Callable[[datetime, str], None]) -> Recording:
     forecaster: Forecaster = (
         Oracle(case.busy, case.covers.end) if known else Learner(holidays=dates)
     )
-    recording = a_replay(
-        case.rule,
-        case.busy,
-        case.unknown,
-        case.covers,
-        case.seed,
-        lambda world, lease: Controller(
+
+    def controller(world: World, lease: SimLease) -> Controller:
+        world.metrics.catalogue = case.catalogue
+        return Controller(
             Ports(
                 clock=world.clock,
                 metrics=world.metrics,
@@ -55,9 +53,11 @@ def replayed(case: Case, tell: Callable[[datetime, str], None]) -> Recording:
                 journal=world.chronicle,
                 lease=lease,
                 forecaster=forecaster,
+                catalogue=case.catalogue,
             )
-        ),
-    )
+        )
+
+    recording = a_replay(case.rule, case.busy, case.unknown, case.covers, case.seed, controller)
     recording.run(tell)
     return recording
 
@@ -130,7 +130,6 @@ class Explaining:
 def explaining(options: Options) -> Explaining:
     """A recorder over a real cluster, what looks at it, and what runs the cycle."""
     from idlewin.adapters.journal import MemoryJournal  # noqa: PLC0415
-    from idlewin.controller import Controller, Ports  # noqa: PLC0415
     from idlewin.observe import Observer  # noqa: PLC0415
     from idlewin.pricing.learner import Learner  # noqa: PLC0415
     from idlewin.service import AloneLease  # noqa: PLC0415
@@ -143,7 +142,7 @@ def explaining(options: Options) -> Explaining:
     return Explaining(
         kubernetes=kubernetes,
         cluster=recorder,
-        observer=Observer(clock, metrics, recorder, learner),
+        observer=Observer(clock, metrics, recorder, learner, options.catalogue),
         controller=Controller(
             Ports(
                 clock=clock,
@@ -152,6 +151,7 @@ def explaining(options: Options) -> Explaining:
                 journal=MemoryJournal(),
                 lease=AloneLease(),
                 forecaster=learner,
+                catalogue=options.catalogue,
             )
         ),
     )
@@ -169,7 +169,6 @@ def returning(
         UnaskedForecaster,
         UnaskedMetrics,
     )
-    from idlewin.controller import Controller, Ports  # noqa: PLC0415
 
     api = connect(options.kubeconfig, options.context)
     kubernetes = KubernetesCluster(api, api.clock, instance=options.instance)
@@ -181,6 +180,7 @@ def returning(
             journal=MemoryJournal(),
             lease=lease,
             forecaster=UnaskedForecaster(),
+            catalogue=None,
         )
     )
 
@@ -196,9 +196,8 @@ def recorded(options: Options, clock: ServerClock) -> tuple[KubernetesCluster, R
     api = connect(options.kubeconfig, options.context, clock).rehearsing()
     own = options.rules is None
     kubernetes = KubernetesCluster(api, api.clock, instance=options.instance, own_rules=own)
-    return kubernetes, Recorder(
-        FileRules(options.rules, kubernetes) if options.rules else kubernetes
-    )
+    rules = FileRules(options.rules, kubernetes) if options.rules else kubernetes
+    return kubernetes, Recorder(rules)
 
 
 def metrics_of(options: Options, clock: ServerClock) -> Metrics:
@@ -211,7 +210,8 @@ def metrics_of(options: Options, clock: ServerClock) -> Metrics:
             "$IDLEWIN_PROMETHEUS"
         )
     headers = {"Authorization": f"Bearer {token}"} if (token := options.prometheus_token) else None
-    return TimedMetrics(PrometheusMetrics(options.prometheus, clock, headers=headers), clock)
+    url, known = options.prometheus, options.catalogue
+    return TimedMetrics(PrometheusMetrics(url, clock, headers=headers, catalogue=known), clock)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -273,7 +273,6 @@ def _service(options: Options, world: _World) -> Service:
 
 def _learning(options: Options, world: _World, journal: Journal, lease: Lease) -> Controller:
     """The controller, and beside it the one that learns for all rules."""
-    from idlewin.controller import Controller, Ports  # noqa: PLC0415
     from idlewin.pricing.learner import Learner  # noqa: PLC0415
     from idlewin.service import in_background  # noqa: PLC0415
 
@@ -285,6 +284,7 @@ def _learning(options: Options, world: _World, journal: Journal, lease: Lease) -
             journal=journal,
             lease=lease,
             forecaster=Learner(in_background, dates),
+            catalogue=options.catalogue,
             poll=options.tick,
         )
     )

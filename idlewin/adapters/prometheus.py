@@ -21,7 +21,7 @@ from idlewin.adapters.prometheus_source import (
     possible,
     whole,
 )
-from idlewin.catalogue import described, nearest, sources, visible_at_zero
+from idlewin.catalogue import SHIPPED, Catalogue, described, nearest
 from idlewin.core.load import History, Reading
 from idlewin.core.rule import Activity, Rule
 from idlewin.core.target import Demand
@@ -30,6 +30,8 @@ from idlewin.source import Source, SourceKind
 
 #: The least age at which samples are refused: a few scrapes of the busiest scraper.
 _FLOOR = timedelta(seconds=15)
+#: No sample older is believed, however long a rule's staleAfter is.
+_STALE = timedelta(minutes=2)
 #: How far back a front door is asked which keys it ever had, and how often.
 _EVER, _EVER_TTL = timedelta(days=30), timedelta(minutes=5)
 _TICK = timedelta(seconds=1)
@@ -38,8 +40,7 @@ _TICK = timedelta(seconds=1)
 class PrometheusMetrics:
     """Readings and history of every rule, from one Prometheus or what answers like it.
 
-    ``stale``: no sample older is believed, however long a rule's staleAfter is. ``window``: the
-    stretch over which counters are compared, at least four scrape intervals.
+    ``window``: the stretch over which counters are compared, at least four scrape intervals.
     """
 
     def __init__(
@@ -49,14 +50,15 @@ class PrometheusMetrics:
         *,
         timeout: timedelta = timedelta(seconds=10),
         headers: Mapping[str, str] | None = None,
-        stale: timedelta = timedelta(minutes=2),
         window: timedelta = timedelta(minutes=2),
+        catalogue: Catalogue = SHIPPED,
     ) -> None:
         self._api = Api(url, timeout=timeout, headers=headers or {})
-        self._clock, self._stale, self._window = clock, stale, window
+        self._clock, self._window = clock, window
+        self._catalogue = catalogue
         self._ticks = Once(clock, ttl=_TICK)
         self._ever = Once(clock, ttl=_EVER_TTL)
-        self._past = Past(self._api, clock, self._instant, window)
+        self._past = Past(self._api, clock, self._instant, window, catalogue)
 
     def close(self) -> None:
         """Close the connections."""
@@ -64,7 +66,7 @@ class PrometheusMetrics:
 
     def read(self, rule: Rule) -> tuple[Reading, ...]:
         """A reading for each demand of the rule, and for its cards' activity, as of now."""
-        limit = min(max(rule.stale_after, _FLOOR), self._stale)
+        limit = min(max(rule.stale_after, _FLOOR), _STALE)
         found = [
             self._reading(str(serving.ref), demand, limit)
             for serving in rule.serving
@@ -95,16 +97,17 @@ class PrometheusMetrics:
             name=described(of),
             value=value,
             busy_above=of.busy_above,
-            visible_at_zero=isinstance(of, Demand) and visible_at_zero(of),
+            visible_at_zero=isinstance(of, Demand) and self._catalogue.visible_at_zero(of),
             why=why,
         )
 
     # -- a source of the catalogue
 
     def _sourced(self, of: Demand | Activity, limit: timedelta) -> float:
-        source = sources().get(of.source or "")
+        known = self._catalogue.sources
+        source = known.get(of.source or "")
         if source is None:
-            raise UnknownError(f"no such source; {nearest(of.source or '', sources())}")
+            raise UnknownError(f"no such source; {nearest(of.source or '', known)}")
         if foreign := sorted(set(of.match) - set(source.keys)):
             raise UnknownError(
                 f"{source.name} cannot be picked by {', '.join(foreign)}; "

@@ -15,7 +15,7 @@ from threading import Lock
 
 from idlewin.adapters.prometheus_api import Answer, Api
 from idlewin.adapters.prometheus_runs import Column, Grid, codes, runs
-from idlewin.catalogue import sources
+from idlewin.catalogue import Catalogue
 from idlewin.core.load import History, Level
 from idlewin.core.rule import Rule
 from idlewin.core.target import Demand
@@ -37,9 +37,15 @@ class Past:
     """The history of every rule. Never raises."""
 
     def __init__(
-        self, api: Api, clock: Clock, instant: Callable[[str], Answer], window: timedelta
+        self,
+        api: Api,
+        clock: Clock,
+        instant: Callable[[str], Answer],
+        window: timedelta,
+        catalogue: Catalogue,
     ) -> None:
         self._api, self._clock, self._instant, self._window = api, clock, instant, window
+        self._catalogue = catalogue
         self._lock = Lock()
         self._kept: dict[tuple[str, int], _Kept] = {}
         self._done: dict[str, tuple[Grid, History]] = {}
@@ -70,7 +76,9 @@ class Past:
         for target, demand in asked:
             kept = self._fetched(self._query(demand, grid.width), grid, now)
             complete = complete and kept.end == grid.last
-            columns.append(Column(target=target, demand=demand, codes=_codes(demand, kept, grid)))
+            visible = self._catalogue.visible_at_zero(demand)
+            told = _codes(demand, kept, grid, visible=visible)
+            columns.append(Column(target=target, demand=demand, visible=visible, codes=told))
         found = runs(columns, grid)
         with self._lock:
             old = (now - _FORGET).timestamp()
@@ -84,7 +92,7 @@ class Past:
 
     def _query(self, demand: Demand, width: int) -> str:
         if demand.source is not None:
-            source = sources()[demand.source]
+            source = self._catalogue.sources[demand.source]
             query = filled(source.query, self._window)
             parts = {"value": _over("max", _believed(query, f"<= {source.max:g}"), width)}
             if source.visible_at_zero:
@@ -187,11 +195,14 @@ class _Kept:
         return [numbers[skip:] for labels, numbers in self.series.items() if wanted <= set(labels)]
 
 
-def _codes(demand: Demand, kept: _Kept, grid: Grid) -> list[str]:
+def _codes(demand: Demand, kept: _Kept, grid: Grid, *, visible: bool) -> list[str]:
     steps = kept.end - grid.first
     alive = kept.part("alive", {}, grid)
     found = codes(
-        demand, kept.part("value", demand.match, grid), alive[0] if alive else _nothing(steps)
+        demand,
+        kept.part("value", demand.match, grid),
+        alive[0] if alive else _nothing(steps),
+        visible=visible,
     )
     return found + [Level.UNKNOWN.value] * (grid.last - kept.end)
 

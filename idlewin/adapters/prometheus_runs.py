@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from idlewin.catalogue import described, visible_at_zero
+from idlewin.catalogue import described
 from idlewin.core.load import History, Level, Reading, judge, level_of
 from idlewin.core.target import Demand
 from idlewin.core.window import Span
@@ -48,18 +48,27 @@ class Column:
 
     target: str
     demand: Demand
+    visible: bool
+    """Whether it shows while the target has no pod."""
     codes: Sequence[str]
 
 
-def codes(demand: Demand, values: Sequence[Sequence[float]], alive: Sequence[float]) -> list[str]:
+def codes(
+    demand: Demand,
+    values: Sequence[Sequence[float]],
+    alive: Sequence[float],
+    *,
+    visible: bool,
+) -> list[str]:
     """Busy, idle, unknown or absent for each step, of the series that a demand means.
 
     ``values``: a row of steps for each series, NaN where it has no point, below 0 where its points
-    were impossible. ``alive``: for each step, 1 while the exporters are known to live.
+    were impossible. ``alive``: for each step, 1 while the exporters are known to live. ``visible``:
+    whether the demand shows while the target has no pod.
     """
     # A key that never was is a mistake in the rule, not a service that nobody ever wanted.
     seen = any(not math.isnan(value) for row in values for value in row)
-    teller = _Teller(demand, empty_is_idle=seen or demand.source is None)
+    teller = _Teller(demand, visible=visible, empty_is_idle=seen or demand.source is None)
     rows: Iterable[tuple[float, ...]] = zip(*values, strict=True) if values else [()] * len(alive)
     return [teller.code(row, up) for row, up in zip(rows, alive, strict=True)]
 
@@ -67,9 +76,8 @@ def codes(demand: Demand, values: Sequence[Sequence[float]], alive: Sequence[flo
 class _Teller:
     """What one demand's numbers say; equal ones are thought about once."""
 
-    def __init__(self, demand: Demand, *, empty_is_idle: bool) -> None:
-        self._demand, self._empty_is_idle = demand, empty_is_idle
-        self._visible = visible_at_zero(demand)
+    def __init__(self, demand: Demand, *, visible: bool, empty_is_idle: bool) -> None:
+        self._demand, self._visible, self._empty_is_idle = demand, visible, empty_is_idle
         self._told: dict[tuple[str, bool], str] = {}
 
     def code(self, row: tuple[float, ...], up: float) -> str:
@@ -89,7 +97,7 @@ class _Teller:
         if free and (len(there) > 1 or (self._demand.up is not None and not alive)):
             return Level.UNKNOWN
         good = [value for value in there if value >= 0]
-        level = level_of(_reading("", self._demand, math.fsum(good)))
+        level = level_of(_reading("", self._demand, math.fsum(good), visible=self._visible))
         return level if level is Level.BUSY or len(good) == len(there) else Level.UNKNOWN
 
 
@@ -128,17 +136,18 @@ def _verdict(columns: Sequence[Column], row: tuple[str, ...]) -> Level:
     values: dict[str, float] = {Level.BUSY: math.nextafter(math.inf, 0), Level.IDLE: 0.0}
     readings = []
     for column, code in zip(columns, row, strict=True):
-        if not visible_at_zero(column.demand):
+        if not column.visible:
             away[column.target] = away.get(column.target, True) and code == ABSENT
-        readings.append(_reading(column.target, column.demand, values.get(code)))
+        value = values.get(code)
+        readings.append(_reading(column.target, column.demand, value, visible=column.visible))
     return judge(readings, at_zero={target for target, gone in away.items() if gone})[0]
 
 
-def _reading(target: str, demand: Demand, value: float | None) -> Reading:
+def _reading(target: str, demand: Demand, value: float | None, *, visible: bool) -> Reading:
     return Reading(
         target=target,
         name=described(demand),
         value=value,
         busy_above=demand.busy_above,
-        visible_at_zero=visible_at_zero(demand),
+        visible_at_zero=visible,
     )

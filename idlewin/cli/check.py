@@ -15,7 +15,7 @@ from typing import Annotated
 
 import typer
 
-from idlewin.cli.connection import Context, Kubeconfig, in_sight
+from idlewin.cli.connection import Context, Kubeconfig, Sources, a_catalogue, in_sight
 from idlewin.errors import Exit, Finding, UnreachableError, UsageError
 from idlewin.options import Options
 from idlewin.ports import LookError
@@ -40,6 +40,7 @@ def check(
     ] = False,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
+    sources: Sources = None,
 ) -> None:
     """Check rule files.
 
@@ -48,11 +49,11 @@ def check(
     looked up, too, from this machine.
 
     Ends with 0 where every rule can be used (warnings do not count), 1 where one cannot, 2 where
-    a path is not there.
+    a path is not there, or a file of --sources has a fault.
     """
     if missing := [path for path in paths if not path.exists()]:
         raise UsageError(f"{missing[0]} is not there; name a rule file or a directory of them")
-    found = checked(read_files(paths))
+    found = checked(read_files(paths), a_catalogue(sources))
     if cluster or kubeconfig or context:
         found = _held(found, Options(kubeconfig=kubeconfig, context=context))
     typer.echo(_as_json(found) if output is Output.JSON else _as_text(found))

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 import typer
 
+from idlewin.catalogue import SHIPPED, Catalogue
 from idlewin.errors import UnreachableError, UsageError
 
 if TYPE_CHECKING:
@@ -65,6 +66,14 @@ PrometheusToken = Annotated[
         rich_help_panel=_WHERE,
     ),
 ]
+Sources = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="PATH",
+        help="A file of sources of your own, or a directory of them, beside those that ship.",
+        envvar="IDLEWIN_SOURCES",
+    ),
+]
 Lease = Annotated[
     str,
     typer.Option(
@@ -92,6 +101,18 @@ def a_lease(text: str) -> tuple[str, str]:
     if not (namespace and slash and name) or "/" in name:
         raise UsageError(f"--lease {text!r} names no Lease; write NAMESPACE/NAME")
     return namespace, name
+
+
+def a_catalogue(sources: Path | None) -> Catalogue:
+    """The sources that ship, and those of --sources. Raises UsageError with each of its faults."""
+    if sources is None:
+        return SHIPPED
+    from idlewin.sourcefile import read_sources  # noqa: PLC0415 - YAML, for verbs that need it
+
+    found = read_sources(sources)
+    if found.findings:
+        raise UsageError("\n".join(map(str, found.findings)))
+    return Catalogue(own=found.sources)
 
 
 def a_url(prometheus: str) -> str:

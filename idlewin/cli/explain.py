@@ -17,6 +17,8 @@ from idlewin.cli.connection import (
     Prometheus,
     PrometheusToken,
     RuleName,
+    Sources,
+    a_catalogue,
     a_url,
     edits,
     in_sight,
@@ -60,6 +62,7 @@ def explain(
     kubeconfig: Kubeconfig = None,
     context: Context = None,
     prometheus_token: PrometheusToken = "",
+    sources: Sources = None,
 ) -> None:
     """Say why a rule's pool is where it is.
 
@@ -72,6 +75,7 @@ def explain(
         context=context,
         prometheus=a_url(prometheus),
         prometheus_token=prometheus_token,
+        catalogue=a_catalogue(sources),
         rules=rules,
     )
     world = explaining(options)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from idlewin import traces
 from idlewin.adapters.clock import ServerClock
+from idlewin.catalogue import SHIPPED, Catalogue
 from idlewin.core.rule import Rule
 from idlewin.core.score import Delays
 from idlewin.core.text import format_duration
@@ -30,11 +31,11 @@ def demo_rule() -> Path:
     return Path(traces.__file__).parent / "demo.yaml"
 
 
-def one_rule(path: Path) -> tuple[Document, Rule]:
+def one_rule(path: Path, catalogue: Catalogue = SHIPPED) -> tuple[Document, Rule]:
     """The one rule of a file. Raises UsageError, with the errors that ``check`` tells."""
     if path.is_dir():
         raise UsageError(f"{path} is a directory; name a file with one rule")
-    found = checked(read_files([path]))
+    found = checked(read_files([path]), catalogue)
     errors = [str(finding) for finding in found.findings if not finding.warning]
     if errors:
         raise UsageError("\n".join(errors))

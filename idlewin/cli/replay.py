@@ -21,6 +21,7 @@ from rich.table import Table
 from idlewin import traces
 from idlewin.backtest.figures import most_by_chance
 from idlewin.cli import cards
+from idlewin.cli.connection import Sources, a_catalogue
 from idlewin.cli.output import folder_writable, writable, write
 from idlewin.cli.recorded import demo_rule, one_rule, recorded
 from idlewin.core.reason import Reason
@@ -66,6 +67,7 @@ def replay(
     pictures: _Pictures = None,
     seed: _Seed = 1,
     demo: _Demo = False,
+    sources: Sources = None,
 ) -> None:
     """Replay recorded demand.
 
@@ -74,7 +76,8 @@ def replay(
     """  # fmt: skip
     if demo == (rule is not None or trace is not None) or (rule is None) != (trace is None):
         raise UsageError("name a rule file and --trace FILE.csv.gz, or write --demo alone")
-    _, chosen = one_rule(rule or demo_rule())
+    catalogue = a_catalogue(sources)
+    _, chosen = one_rule(rule or demo_rule(), catalogue)
     if method is not None:
         if method not in (*METHODS, "oracle"):
             known = ", ".join((*METHODS, "oracle"))
@@ -84,6 +87,7 @@ def replay(
     folder_writable(drawn)
     writable(json_out)
     cases = recorded(chosen, trace or traces.sample(), card, seed)
+    cases = [replace(case, catalogue=catalogue) for case in cases]
     console = Console()
     results = cards.run(cases, console)
     console.print(_by_card(results))

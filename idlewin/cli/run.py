@@ -19,6 +19,8 @@ from idlewin.cli.connection import (
     Lease,
     Prometheus,
     PrometheusToken,
+    Sources,
+    a_catalogue,
     a_lease,
     a_url,
 )
@@ -111,6 +113,7 @@ def run(
     no_lease: _NoLease = False,
     log_format: _LogFormat = LogFormat.TEXT,
     prometheus_token: PrometheusToken = "",
+    sources: Sources = None,
 ) -> None:
     """Run the controller.
 
@@ -123,6 +126,7 @@ def run(
         context=context,
         prometheus=a_url(prometheus),
         prometheus_token=prometheus_token,
+        catalogue=a_catalogue(sources),
         rules=rules,
         listen=_address(listen),
         token=_token(token_file),

@@ -9,6 +9,7 @@ import json
 import math
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -24,7 +25,7 @@ from rich.progress import (
 )
 
 from idlewin import traces
-from idlewin.cli.connection import Prometheus, PrometheusToken, a_url
+from idlewin.cli.connection import Prometheus, PrometheusToken, Sources, a_catalogue, a_url
 from idlewin.cli.output import writable, write
 from idlewin.cli.progress import Lines
 from idlewin.cli.recorded import asked, demo_rule, one_rule, recorded
@@ -98,6 +99,7 @@ def tune(
     json_out: _Json = None,
     cores: _Cores = None,
     demo: _Demo = False,
+    sources: Sources = None,
 ) -> None:
     """Try other values of a rule's fields on its own history.
 
@@ -107,16 +109,19 @@ def tune(
     path = rule or demo_rule()
     if demo == (rule is not None) or (demo and (trace or write_)):
         raise UsageError("name a rule file and its history, or write --demo alone")
-    document, now = one_rule(path)
+    document, now = one_rule(path, catalogue := a_catalogue(sources))
     writable(picture, json_out, path if write_ else None)
     wanted = _vary(vary) if vary else usual(now)
-    options = Options(prometheus=a_url(prometheus), prometheus_token=prometheus_token)
+    options = Options(
+        prometheus=a_url(prometheus), prometheus_token=prometheus_token, catalogue=catalogue
+    )
     if demo:
         cases = recorded(now, traces.sample(), card or [DEMO_CARD])
     elif trace is not None:
         cases = _cards(recorded(now, trace, card), trace, card)
     else:
         cases = [asked(now, document.name, options)]
+    cases = [replace(case, catalogue=catalogue) for case in cases]
     _judged(cases)
     console = Console()
     found = _run(now, cases, wanted, cores or os.cpu_count() or 1, console)

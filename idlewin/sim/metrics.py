@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from idlewin.catalogue import SHIPPED
 from idlewin.core.load import History, Reading
 from idlewin.core.rule import Rule
 from idlewin.core.target import Demand as DemandSpec, Ref
@@ -15,8 +16,6 @@ from idlewin.ports import Clock
 from idlewin.sim.demand import Demand
 from idlewin.sim.kinds import FaultKind
 
-#: Sources of the catalogue whose demand shows at the front door, while the target has no pod.
-FRONT_DOORS = frozenset({"traefik-router"})
 #: A sample is believed for so long after it was taken.
 BELIEVED = timedelta(minutes=2)
 _WRONG = (math.nan, -1.0, math.inf)
@@ -53,6 +52,8 @@ class SimMetrics:
     ) -> None:
         self._clock, self._has_pod = clock, has_pod
         self.demand = dict(demand)
+        self.catalogue = SHIPPED
+        """The sources that rules may name."""
         self.known_from: datetime | None = None
         """Nothing is known of before: where a recording begins."""
         self._dark: list[Dark] = []
@@ -113,15 +114,14 @@ class SimMetrics:
         return [serving.ref for serving in rule.serving if serving.ref in self.demand]
 
     def _reading(self, ref: Ref, spec: DemandSpec) -> Reading:
-        front = spec.visible_at_zero
-        visible = front if front is not None else spec.source in FRONT_DOORS
-        value, why = self._value(ref, spec, visible=bool(visible))
+        visible = self.catalogue.visible_at_zero(spec)
+        value, why = self._value(ref, spec, visible=visible)
         return Reading(
             target=str(ref),
             name=spec.source or spec.query or "",
             value=value,
             busy_above=spec.busy_above,
-            visible_at_zero=bool(visible),
+            visible_at_zero=visible,
             why=why,
         )
 

@@ -98,6 +98,14 @@ def test_a_name_in_two_files_of_a_directory_is_told(tmp_path: Path) -> None:
     )
 
 
+def test_a_name_that_ships_is_not_shadowed(tmp_path: Path) -> None:
+    found = read_sources(written(tmp_path, GOOD.replace("my-gateway:", "vllm-requests:")))
+
+    assert found.sources == ()
+    (finding,) = found.findings
+    assert "sources.yaml:1: vllm-requests: is taken by the catalogue that ships" in str(finding)
+
+
 def test_a_mounted_configmap_is_read_once(tmp_path: Path) -> None:
     """The kubelet puts the files into a hidden folder, and links to them beside it."""
     (tmp_path / "..2026_11_30").mkdir()

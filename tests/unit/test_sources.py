@@ -9,24 +9,25 @@ import pytest
 
 from idlewin.adapters.prometheus_runs import ABSENT, codes
 from idlewin.catalogue import (
+    SHIPPED,
+    Catalogue,
     described,
     nearest,
     problems,
-    sources,
-    visible_at_zero,
 )
 from idlewin.core.load import Level
 from idlewin.core.rule import Activity
 from idlewin.core.target import Demand
-from idlewin.source import SourceKind, filled
+from idlewin.source import Source, SourceKind, filled
 from tests.contract.demand_rules import rule
 
 DOOR = Demand(source="traefik-router", match={"router": "qwen3-8b@kubernetes"})
+VLLM = Demand(source="vllm-requests")
 NAN = float("nan")
 
 
 def test_the_sources_of_the_catalogue_are_of_these_kinds() -> None:
-    kinds = {name: source.kind for name, source in sources().items()}
+    kinds = {name: source.kind for name, source in SHIPPED.sources.items()}
 
     assert kinds == {
         "traefik-router": SourceKind.FRONT_DOOR,
@@ -36,7 +37,7 @@ def test_the_sources_of_the_catalogue_are_of_these_kinds() -> None:
     }
 
 
-@pytest.mark.parametrize("source", sources().values(), ids=lambda source: source.name)
+@pytest.mark.parametrize("source", SHIPPED.sources.values(), ids=lambda source: source.name)
 def test_a_source_groups_by_its_keys_and_says_what_it_is(source) -> None:
     by = ", ".join(source.keys)
 
@@ -47,7 +48,7 @@ def test_a_source_groups_by_its_keys_and_says_what_it_is(source) -> None:
 
 
 def test_a_counter_source_counts_what_is_born_at_one() -> None:
-    counters = [s for s in sources().values() if "increase(" in s.query]
+    counters = [s for s in SHIPPED.sources.values() if "increase(" in s.query]
 
     assert [s.name for s in counters] == ["traefik-router"]
     for source in counters:
@@ -91,7 +92,7 @@ def test_a_demand_that_cannot_work_is_told_with_its_remedy(demand: Demand, said:
 
 
 def test_a_demand_source_as_activity_is_told() -> None:
-    (problem,) = problems(rule(DOOR, activity=Activity(source="vllm-requests")))
+    (problem,) = problems(rule(DOOR, VLLM, activity=Activity(source="vllm-requests")))
 
     assert problem == (
         "spec.cards.activity.source vllm-requests shows demand, not how busy cards are; "
@@ -106,14 +107,58 @@ def test_a_target_whose_demand_would_not_show_at_zero_is_told(demand: Demand) ->
     (problem,) = problems(rule(demand))
 
     assert "Deployment ai/qwen3-8b has no pod, so nobody could want it back" in problem
-    assert "add a front door (traefik-router)" in problem
+    assert "add a source that is visible at zero (traefik-router" in problem
+
+
+def test_a_target_of_which_only_front_doors_are_looked_at_is_told() -> None:
+    """They count a request when it ends, so a long answer would be cut off."""
+    (problem,) = problems(rule(DOOR))
+
+    assert "a long answer of Deployment ai/qwen3-8b looks idle" in problem
+    assert "add a source of running work (vllm-requests, llamacpp-requests" in problem
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["sum(increase(req[2m]))", "sum by (x) (rate (req[2m]))", "max(changes(req[2m]))"],
+)
+def test_a_query_that_counts_what_has_ended_is_no_running_work(query: str) -> None:
+    counted = Demand(query=query, up="u", visible_at_zero=True)
+
+    assert not SHIPPED.running_work(counted)
+    assert ["only front doors" in said for said in problems(rule(counted))] == [True]
+    assert problems(rule(counted, VLLM)) == ()
+
+
+def test_what_is_in_flight_in_the_path_is_both_halves() -> None:
+    gateway = Source(
+        name="my-gateway",
+        kind=SourceKind.IN_PATH,
+        keys=("service",),
+        unit="requests",
+        max=1000,
+        series="in_flight",
+        exporter="gateway_info",
+        query="sum by (service) (in_flight)",
+        about="requests in flight",
+        remedy="scrape it",
+    )
+    demand, known = Demand(source="my-gateway"), Catalogue(own=(gateway,))
+
+    assert problems(rule(demand), known) == ()
+    assert "'my-gateway' is not in the catalogue" in problems(rule(demand))[0]
+    assert "take one that counts from begin to end (my-gateway" in problems(rule(DOOR), known)[0]
+
+
+def test_a_query_of_what_is_in_flight_is_both_halves() -> None:
+    assert problems(rule(Demand(query="sum(waiting)", up="up", visible_at_zero=True))) == ()
 
 
 def test_a_query_is_visible_at_zero_where_the_rule_says_so() -> None:
-    assert visible_at_zero(Demand(query="q", up="u", visible_at_zero=True))
-    assert not visible_at_zero(Demand(query="q"))
-    assert visible_at_zero(DOOR)
-    assert not visible_at_zero(Demand(source="no-such-source"))
+    assert SHIPPED.visible_at_zero(Demand(query="q", up="u", visible_at_zero=True))
+    assert not SHIPPED.visible_at_zero(Demand(query="q"))
+    assert SHIPPED.visible_at_zero(DOOR)
+    assert not SHIPPED.visible_at_zero(Demand(source="no-such-source"))
 
 
 def test_demands_are_named_as_a_person_would() -> None:
@@ -130,7 +175,6 @@ def test_the_likest_keys_come_first() -> None:
     assert nearest("qwen3", []) == "there are none"
 
 
-VLLM = Demand(source="vllm-requests")
 FREE = Demand(query="q", up="u", visible_at_zero=True)
 
 
@@ -160,9 +204,9 @@ def test_a_step_of_the_past_is_told(
     # A step before it, in which there was a value, so that the keys are known ones.
     rows = [[0.0, value] for value in values]
 
-    assert codes(demand, rows, [1, alive])[1] == code
+    assert codes(demand, rows, [1, alive], visible=SHIPPED.visible_at_zero(demand))[1] == code
 
 
 def test_a_front_door_whose_key_never_was_is_unknown() -> None:
-    assert codes(DOOR, [[NAN, NAN]], [1, 1]) == [Level.UNKNOWN] * 2
-    assert codes(DOOR, [], [1, 1]) == [Level.UNKNOWN] * 2
+    assert codes(DOOR, [[NAN, NAN]], [1, 1], visible=True) == [Level.UNKNOWN] * 2
+    assert codes(DOOR, [], [1, 1], visible=True) == [Level.UNKNOWN] * 2
