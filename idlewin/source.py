@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any, ClassVar
@@ -62,6 +62,10 @@ class Source:
     """What it shows, in a few words."""
     remedy: str
     """What to look at where a key is missing."""
+    spellings: dict[str, str] = field(default_factory=dict)
+    """Keys that some versions or scrape configurations call otherwise, and by which label."""
+    always: bool = False
+    """Whether each key has its series as soon as it is configured: a missing one is unknown."""
     project: str = ""
     """Whose metrics they are: OWNER/NAME."""
     versions: str = ""
@@ -80,6 +84,11 @@ class Source:
         for key in self.keys:
             if not _LABEL.fullmatch(key) or key == _PART:
                 raise ValueError(f"keys has {key!r}, which is no label of Prometheus")
+        if foreign := sorted(set(self.spellings) - set(self.keys)):
+            raise ValueError(f"spellings has {', '.join(foreign)}, which is not in keys")
+        for other in self.spellings.values():
+            if not _LABEL.fullmatch(other):
+                raise ValueError(f"spellings has {other!r}, which is no label of Prometheus")
         if not self.max > 0:
             raise ValueError(f"max is {self.max:g}; write the largest value that is possible")
         for name in ("unit", "series", "exporter", "query", "about", "remedy"):
@@ -92,6 +101,17 @@ class Source:
         return self.kind in (SourceKind.FRONT_DOOR, SourceKind.IN_PATH)
 
     @property
+    def silence_is_zero(self) -> bool:
+        """Whether a key without a series means that nobody asked, while the exporter lives."""
+        return self.visible_at_zero and not self.always
+
+    def key_of(self, labels: Mapping[str, str]) -> tuple[str, ...]:
+        """The key that a series has, whatever its labels are called."""
+        return tuple(
+            labels.get(self.spellings.get(key, key)) or labels.get(key, "") for key in self.keys
+        )
+
+    @property
     def running_work(self) -> bool:
         """Whether a request shows from its begin to its end, while the target has pods."""
         return self.kind in (SourceKind.RUNNING, SourceKind.IN_PATH)
@@ -99,17 +119,19 @@ class Source:
     @property
     def age(self) -> str:
         """PromQL: for each key, the seconds since its newest sample; of replicas, the oldest's."""
-        return f"max by ({self._by}) (time() - timestamp({self.series}))"
+        return f"max by ({self._by}) ({self._spelled(f'time() - timestamp({self.series})')})"
 
     @property
     def alive(self) -> str:
         """PromQL: for each key, 1 while every exporter that showed it lately is scraped."""
-        return f"min by ({self._by}) ({_scraped(self.series, (*self.keys, 'job', 'instance'))})"
+        series = self._spelled(f"last_over_time({self.series}[{_LATELY}])")
+        return f"min by ({self._by}) ({_scraped(series, (*self.keys, 'job', 'instance'))})"
 
     @property
     def witness(self) -> str:
         """PromQL: 1 while every exporter that was there lately is scraped."""
-        return f"min({_scraped(self.exporter, ('job', 'instance'))})"
+        exporter = f"last_over_time({self.exporter}[{_LATELY}])"
+        return f"min({_scraped(exporter, ('job', 'instance'))})"
 
     @property
     def witness_age(self) -> str:
@@ -118,6 +140,12 @@ class Source:
             "max((time() - timestamp(up)) and on (job, instance) "
             f"last_over_time({self.exporter}[{_LATELY}]))"
         )
+
+    def _spelled(self, vector: str) -> str:
+        """PromQL: the same vector, with its keys by the names that rules know."""
+        for key, other in self.spellings.items():
+            vector = f'label_replace({vector}, "{key}", "$1", "{other}", "(.+)")'
+        return vector
 
     @property
     def _by(self) -> str:
@@ -128,15 +156,14 @@ class Source:
 _LATELY = "1h"
 
 
-def _scraped(selector: str, labels: Iterable[str]) -> str:
+def _scraped(lately: str, labels: Iterable[str]) -> str:
     """PromQL: for each exporter that had a series lately, whether its last scrape went well.
 
     A target that is gone on purpose has no ``up`` any more and drops out.
     """
     by = ", ".join(dict.fromkeys(labels))
     return (
-        f"group by ({by}) (last_over_time({selector}[{_LATELY}])) "
-        "* on (job, instance) group_left () min by (job, instance) (up)"
+        f"group by ({by}) ({lately}) * on (job, instance) group_left () min by (job, instance) (up)"
     )
 
 

@@ -134,16 +134,16 @@ class PrometheusMetrics:
     def _absent(self, look: Look, match: Mapping[str, str], limit: timedelta) -> float:
         """No series of these keys: nobody asked, if the front door is alive and knows them."""
         source = look.source
-        if source.visible_at_zero:
+        if source.silence_is_zero:
             look.witnessed(limit)
             answer = _known(self._ever(source.series, lambda: self._series_ever(source)))
-            keys = {tuple(one.labels.get(key, "") for key in source.keys) for one in answer.series}
+            keys = {source.key_of(one.labels) for one in answer.series}
             if any(matches(source, key, match) for key in keys):
                 return 0.0
         else:
             keys = look.keys
         wanted = ", ".join(f"{label}={value}" for label, value in match.items()) or "any key"
-        never = "there never was a series" if source.visible_at_zero else "there is no series"
+        never = "there never was a series" if source.silence_is_zero else "there is no series"
         there = nearest(key_text(match.values()), map(key_text, keys))
         raise UnknownError(f"{never} with {wanted}; {there}; {source.remedy}")
 

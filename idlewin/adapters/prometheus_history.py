@@ -95,7 +95,7 @@ class Past:
             source = self._catalogue.sources[demand.source]
             query = filled(source.query, self._window)
             parts = {"value": _over("max", _believed(query, f"<= {source.max:g}"), width)}
-            if source.visible_at_zero:
+            if source.silence_is_zero:
                 parts["alive"] = _over("min", source.witness, width)
             return tagged(parts)
         query = self._vector(demand.query or "")

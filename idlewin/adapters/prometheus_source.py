@@ -60,7 +60,7 @@ class Look:
                 "which can mean that it is busy; look at its target in Prometheus"
             )
         if value is None or age is None:
-            if self.source.visible_at_zero:
+            if self.source.silence_is_zero:
                 self.witnessed(limit)
                 return 0.0
             raise UnknownError(f"{name} has no present value; {self.source.remedy}")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.contract.lived import Lived, Stage, samples
 from tests.labs.promlab.exporters import Exporter
 from tests.labs.promlab.prometheus import Prometheus
 
@@ -41,3 +42,16 @@ def prometheus(server: Prometheus) -> Prometheus:
     """The same, started."""
     server.start()
     return server
+
+
+@pytest.fixture(scope="session")
+def lived(promlab_programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lived]:
+    """All samples of exporters, lived through once; 40 s, shared by every test."""
+    folder = tmp_path_factory.mktemp("lived") / "prometheus"
+    with (
+        Stage(samples()) as stage,
+        Prometheus(promlab_programs, folder, stage.scrape()) as prometheus,
+    ):
+        lived = Lived(prometheus)
+        lived.live(stage)
+        yield lived

@@ -128,7 +128,7 @@ def test_an_empty_directory_has_no_sources_and_no_fault(tmp_path: Path) -> None:
         ("- a\n- b\n", 'sources.yaml:1: ["a", "b"] is no source; write NAME:'),
         (
             "a: &a\n  b: *a\n",
-            "a.b: no such field; known here: about, exporter, keys, kind, max, project",
+            "a.b: no such field; known here: about, always, exporter, keys, kind, max, project",
         ),
         ("a: 3\n", "sources.yaml:1: a: 3 is not a mapping"),
     ],

@@ -27,13 +27,16 @@ NAN = float("nan")
 
 
 def test_the_sources_of_the_catalogue_are_of_these_kinds() -> None:
-    kinds = {name: source.kind for name, source in SHIPPED.sources.items()}
+    kinds: dict[SourceKind, list[str]] = {kind: [] for kind in SourceKind}
+    for name, source in SHIPPED.sources.items():
+        kinds[source.kind].append(name)
 
-    assert kinds == {
-        "traefik-router": SourceKind.FRONT_DOOR,
-        "vllm-requests": SourceKind.RUNNING,
-        "llamacpp-requests": SourceKind.RUNNING,
-        "intel-xpumd": SourceKind.ACTIVITY,
+    assert {kind: " ".join(names) for kind, names in kinds.items()} == {
+        SourceKind.FRONT_DOOR: "traefik-router ingress-nginx istio-requests knative-activator",
+        SourceKind.IN_PATH: "haproxy-backend envoy-cluster envoy-listener keda-http",
+        SourceKind.RUNNING: "vllm-requests llamacpp-requests ovms-requests ovms-graphs "
+        "tgi-requests tei-requests triton-requests jellyfin-transcodes immich-jobs",
+        SourceKind.ACTIVITY: "intel-xpumd intel-xpum nvidia-dcgm nvidia-smi amd-drm amd-gpu",
     }
 
 
@@ -48,11 +51,35 @@ def test_a_source_groups_by_its_keys_and_says_what_it_is(source) -> None:
 
 
 def test_a_counter_source_counts_what_is_born_at_one() -> None:
-    counters = [s for s in SHIPPED.sources.values() if "increase(" in s.query]
+    counters = [s for s in SHIPPED.sources.values() if "increase(" in s.query and not s.always]
+    born = [s.name for s in counters if re.search(r"unless\s+\S+ offset \$window", s.query)]
 
-    assert [s.name for s in counters] == ["traefik-router"]
-    for source in counters:
-        assert re.search(r"unless \S+ offset \$window", source.query)
+    # Triton's counters are there, at 0, as soon as a model is loaded.
+    assert [s.name for s in counters if s.name not in born] == ["triton-requests"]
+    assert born == [
+        "traefik-router",
+        "ingress-nginx",
+        "istio-requests",
+        "keda-http",
+        "tei-requests",
+    ]
+
+
+@pytest.mark.parametrize("source", SHIPPED.sources.values(), ids=lambda source: source.name)
+def test_a_source_says_whose_metrics_they_are_and_which_versions_were_looked_at(source) -> None:
+    assert all((source.project, source.versions, source.see))
+    assert source.query.count("(") == source.query.count(")")
+
+
+def test_a_key_is_read_by_its_other_spelling_too() -> None:
+    nginx = SHIPPED.sources["ingress-nginx"]
+    honoured = {"namespace": "ai", "service": "qwen"}
+    ours = {"namespace": "ingress-nginx", "service": "controller"}
+    theirs = {"exported_namespace": "ai", "exported_service": "qwen"}
+
+    assert nginx.key_of(honoured) == nginx.key_of({**ours, **theirs}) == ("ai", "qwen")
+    for question in (nginx.age, nginx.alive):
+        assert '"namespace", "$1", "exported_namespace", "(.+)"' in question
 
 
 def test_the_stretch_of_time_is_put_into_a_query() -> None:
@@ -80,7 +107,7 @@ def test_a_sound_rule_has_no_problems() -> None:
             "demand[1].source 'trafik-router' is not in the catalogue",
         ),
         (Demand(source="trafik-router"), "did you mean traefik-router?"),
-        (Demand(source="qqq"), "there are: intel-xpumd, llamacpp-requests, traefik-router"),
+        (Demand(source="qqq"), "there are: amd-drm, amd-gpu, envoy-cluster"),
         (Demand(source="vllm-requests", match={"model": "m"}), "keys are namespace, model_name"),
         (Demand(source="intel-xpumd"), "put it under cards.activity; demand sources are traefik"),
     ],
@@ -96,7 +123,8 @@ def test_a_demand_source_as_activity_is_told() -> None:
 
     assert problem == (
         "spec.cards.activity.source vllm-requests shows demand, not how busy cards are; "
-        "put it under serving.demand; activity sources are intel-xpumd"
+        "put it under serving.demand; activity sources are intel-xpumd, intel-xpum, nvidia-dcgm, "
+        "nvidia-smi, amd-drm, amd-gpu"
     )
 
 
@@ -107,7 +135,10 @@ def test_a_target_whose_demand_would_not_show_at_zero_is_told(demand: Demand) ->
     (problem,) = problems(rule(demand))
 
     assert "Deployment ai/qwen3-8b has no pod, so nobody could want it back" in problem
-    assert "add a source that is visible at zero (traefik-router" in problem
+    assert (
+        "add a source that is visible at zero (traefik-router, ingress-nginx, haproxy-backend"
+        in problem
+    )
 
 
 def test_a_target_of_which_only_front_doors_are_looked_at_is_told() -> None:
@@ -147,7 +178,9 @@ def test_what_is_in_flight_in_the_path_is_both_halves() -> None:
 
     assert problems(rule(demand), known) == ()
     assert "'my-gateway' is not in the catalogue" in problems(rule(demand))[0]
-    assert "take one that counts from begin to end (my-gateway" in problems(rule(DOOR), known)[0]
+    said = problems(rule(DOOR), known)[0]
+    assert "take one that counts from begin to end (haproxy-backend" in said
+    assert "my-gateway)" in said
 
 
 def test_a_query_of_what_is_in_flight_is_both_halves() -> None:

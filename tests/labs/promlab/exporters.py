@@ -20,7 +20,7 @@ class _Server(ThreadingHTTPServer):
         """A client that leaves is nobody's error."""
 
 
-class _Served:
+class Served:
     """An HTTP server in a thread; ``silence`` closes its port, ``speak`` opens the same again."""
 
     def __init__(self) -> None:
@@ -77,7 +77,7 @@ class _Served:
         return Handler
 
 
-class Exporter(_Served):
+class Exporter(Served):
     """Gauges that a test sets."""
 
     def __init__(self) -> None:
@@ -106,7 +106,7 @@ def _series(name: str, labels: dict[str, str]) -> str:
     return f"{name}{{{inside}}}" if inside else name
 
 
-class FakePrometheus(_Served):
+class FakePrometheus(Served):
     """Answers every query of the HTTP API with what the test says: error, warning, NaN, rubbish."""
 
     def __init__(self) -> None:

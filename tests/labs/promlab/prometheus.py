@@ -23,13 +23,16 @@ START_TIMEOUT_S = 60
 
 
 class Prometheus:
-    """One server with its folder; ``scrape`` maps a job to the loopback port of its exporter."""
+    """One server with its folder.
+
+    ``scrape`` maps a job to the loopback port of its exporter, or to a scrape configuration.
+    """
 
     def __init__(
         self,
         programs: Path,
         folder: Path,
-        scrape: Mapping[str, int],
+        scrape: Mapping[str, int | Mapping[str, Any]],
         *,
         scrape_interval: str = "1s",
         lookback: str = "5m",
@@ -45,8 +48,15 @@ class Prometheus:
         config = {
             "global": {"scrape_interval": scrape_interval, "scrape_timeout": scrape_interval},
             "scrape_configs": [
-                {"job_name": job, "static_configs": [{"targets": [f"{HOST}:{port}"]}]}
-                for job, port in scrape.items()
+                {
+                    "job_name": job,
+                    **(
+                        {"static_configs": [{"targets": [f"{HOST}:{how}"]}]}
+                        if isinstance(how, int)
+                        else how
+                    ),
+                }
+                for job, how in scrape.items()
             ],
         }
         (self.folder / "prometheus.yml").write_text(yaml.safe_dump(config))
@@ -107,9 +117,13 @@ class Prometheus:
     def log(self) -> str:
         return self._processes.log(PART)
 
-    def query(self, expression: str) -> list[dict[str, Any]]:
-        """An instant query's result, for the test's own eyes. Raises RuntimeError."""
-        path = f"/api/v1/query?{urllib.parse.urlencode({'query': expression})}"
+    def query(self, expression: str, *, at: float | None = None) -> list[dict[str, Any]]:
+        """An instant query's result, for the test's own eyes, now or as of then.
+
+        Raises RuntimeError.
+        """
+        asked = {"query": expression} | ({} if at is None else {"time": str(at)})
+        path = f"/api/v1/query?{urllib.parse.urlencode(asked)}"
         answer = json.loads(self._get(path)[1])
         if answer["status"] != "success":
             raise RuntimeError(f"Prometheus says: {answer['error']}")
