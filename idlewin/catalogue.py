@@ -6,10 +6,11 @@ What one source is stands in source.py; the files that they are read from in sou
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
+from itertools import islice
 
 from idlewin.core.rule import Activity, Rule
 from idlewin.core.target import Demand, Serving
@@ -66,15 +67,19 @@ def described(of: Demand | Activity) -> str:
 _NAME_LIMIT = 80
 
 
-def nearest(wanted: str, known: Iterable[str], limit: int = 5) -> str:
-    """What there is, in words, the likest first."""
-    names = sorted(known)
-    if not names:
+def nearest(wanted: str, known: Collection[str], limit: int = 5) -> str:
+    """What there is, in words, the likest first; of very many just some."""
+    if not known:
         return "there are none"
-    close = get_close_matches(wanted, names, n=limit, cutoff=0.3)
-    told = [*close, *(name for name in names if name not in close)][:limit]
-    more = f", and {len(names) - len(told)} more" if len(names) > len(told) else ""
+    told = sorted(known) if len(known) <= _COMPARED else list(islice(known, limit))
+    close = get_close_matches(wanted, told, n=limit, cutoff=0.3)
+    told = [*close, *(name for name in told if name not in close)][:limit]
+    more = f", and {len(known) - len(told)} more" if len(known) > len(told) else ""
     return f"there are: {', '.join(told)}{more}"
+
+
+#: Of more names the likest is not looked for: each rule asks, at each tick.
+_COMPARED = 200
 
 
 def problems(rule: Rule, catalogue: Catalogue = SHIPPED) -> tuple[str, ...]:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from idlewin.adapters.clock import ServerClock, TimedMetrics
 from idlewin.controller import Controller, Ports
 from idlewin.core.forecast import Forecaster
-from idlewin.errors import UsageError
 from idlewin.holidays import dates
 from idlewin.options import Options
 
@@ -202,16 +201,9 @@ def recorded(options: Options, clock: ServerClock) -> tuple[KubernetesCluster, R
 
 def metrics_of(options: Options, clock: ServerClock) -> Metrics:
     """Demand, as the Prometheus that was named tells it. Raises UsageError where none was."""
-    from idlewin.adapters.prometheus import PrometheusMetrics  # noqa: PLC0415
+    from idlewin.adapters.prometheus import prometheus_of  # noqa: PLC0415
 
-    if not options.prometheus:
-        raise UsageError(
-            "name the Prometheus that knows the demand: --prometheus http://HOST:9090, or "
-            "$IDLEWIN_PROMETHEUS"
-        )
-    headers = {"Authorization": f"Bearer {token}"} if (token := options.prometheus_token) else None
-    url, known = options.prometheus, options.catalogue
-    return TimedMetrics(PrometheusMetrics(url, clock, headers=headers, catalogue=known), clock)
+    return TimedMetrics(prometheus_of(options, clock), clock)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

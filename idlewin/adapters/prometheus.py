@@ -14,10 +14,10 @@ from idlewin.adapters.once import Once
 from idlewin.adapters.prometheus_api import Answer, Api
 from idlewin.adapters.prometheus_history import Past
 from idlewin.adapters.prometheus_source import (
+    Keys,
     Look,
     UnknownError,
     key_text,
-    matches,
     possible,
     whole,
 )
@@ -25,15 +25,17 @@ from idlewin.catalogue import SHIPPED, Catalogue, described, nearest
 from idlewin.core.load import History, Reading
 from idlewin.core.rule import Activity, Rule
 from idlewin.core.target import Demand
+from idlewin.errors import UsageError
+from idlewin.options import Options
 from idlewin.ports import Clock
 from idlewin.source import Source, SourceKind
 
 #: The least age at which samples are refused: a few scrapes of the busiest scraper.
 _FLOOR = timedelta(seconds=15)
 #: No sample older is believed, however long a rule's staleAfter is.
-_STALE = timedelta(minutes=2)
+STALE = timedelta(minutes=2)
 #: How far back a front door is asked which keys it ever had, and how often.
-_EVER, _EVER_TTL = timedelta(days=30), timedelta(minutes=5)
+EVER, _EVER_TTL = timedelta(days=30), timedelta(minutes=5)
 _TICK = timedelta(seconds=1)
 
 
@@ -57,6 +59,8 @@ class PrometheusMetrics:
         self._clock, self._window = clock, window
         self._catalogue = catalogue
         self._ticks = Once(clock, ttl=_TICK)
+        self._looks: dict[str, Look] = {}
+        self._evers: dict[str, tuple[Answer, Keys]] = {}
         self._ever = Once(clock, ttl=_EVER_TTL)
         self._past = Past(self._api, clock, self._instant, window, catalogue)
 
@@ -66,7 +70,7 @@ class PrometheusMetrics:
 
     def read(self, rule: Rule) -> tuple[Reading, ...]:
         """A reading for each demand of the rule, and for its cards' activity, as of now."""
-        limit = min(max(rule.stale_after, _FLOOR), _STALE)
+        limit = min(max(rule.stale_after, _FLOOR), STALE)
         found = [
             self._reading(str(serving.ref), demand, limit)
             for serving in rule.serving
@@ -76,6 +80,27 @@ class PrometheusMetrics:
         if rule.cards.activity is not None:
             found.append(self._reading("cards", rule.cards.activity, limit))
         return tuple(found)
+
+    def answers(self) -> str:
+        """Why this Prometheus answers no question at all; empty: it does."""
+        return self._instant("vector(1)").why
+
+    def look(self, source: Source) -> Look:
+        """What a source shows now. Raises UnknownError."""
+        answer = _known(self._instant(whole(source, self._window)))
+        look = self._looks.get(source.name)
+        if look is None or look.answer is not answer:
+            look = self._looks[source.name] = Look(source, answer)
+        return look
+
+    def ever(self, source: Source) -> Keys:
+        """The keys that a source had at any time lately. Raises UnknownError."""
+        answer = _known(self._ever(source.series, lambda: self._series_ever(source)))
+        known = self._evers.get(source.name)
+        if known is None or known[0] is not answer:
+            told = (source.key_of(one.labels) for one in answer.series)
+            known = self._evers[source.name] = (answer, Keys(source, set(told)))
+        return known[1]
 
     def history(self, rule: Rule, past: timedelta, step: timedelta) -> History:
         """When any demand of the rule was there, to the step; the cards' activity is left out."""
@@ -113,8 +138,8 @@ class PrometheusMetrics:
                 f"{source.name} cannot be picked by {', '.join(foreign)}; "
                 f"its keys are {', '.join(source.keys)}"
             )
-        look = Look(source, _known(self._instant(whole(source, self._window))))
-        keys = look.matching(of.match)
+        look = self.look(source)
+        keys = look.keys.matching(of.match)
         if not keys:
             return self._absent(look, of.match, limit)
         values, doubts = [], []
@@ -133,23 +158,20 @@ class PrometheusMetrics:
 
     def _absent(self, look: Look, match: Mapping[str, str], limit: timedelta) -> float:
         """No series of these keys: nobody asked, if the front door is alive and knows them."""
-        source = look.source
+        source, keys = look.source, look.keys
         if source.silence_is_zero:
             look.witnessed(limit)
-            answer = _known(self._ever(source.series, lambda: self._series_ever(source)))
-            keys = {source.key_of(one.labels) for one in answer.series}
-            if any(matches(source, key, match) for key in keys):
+            keys = self.ever(source)
+            if keys.matching(match):
                 return 0.0
-        else:
-            keys = look.keys
         wanted = ", ".join(f"{label}={value}" for label, value in match.items()) or "any key"
         never = "there never was a series" if source.silence_is_zero else "there is no series"
-        there = nearest(key_text(match.values()), map(key_text, keys))
+        there = nearest(key_text(match.values()), keys.names)
         raise UnknownError(f"{never} with {wanted}; {there}; {source.remedy}")
 
     def _series_ever(self, source: Source) -> Answer:
         now = self._clock.now()
-        return self._api.known(source.series, now - _EVER, now)
+        return self._api.known(source.series, now - EVER, now)
 
     # -- a free-form demand
 
@@ -173,6 +195,19 @@ class PrometheusMetrics:
         return self._ticks(
             f"{lookback} {query}", lambda: self._api.instant(query, lookback=lookback)
         )
+
+
+def prometheus_of(options: Options, clock: Clock) -> PrometheusMetrics:
+    """The Prometheus that was named. Raises UsageError where none was."""
+    if not options.prometheus:
+        raise UsageError(
+            "name the Prometheus that knows the demand: --prometheus http://HOST:9090, or "
+            "$IDLEWIN_PROMETHEUS"
+        )
+    headers = {"Authorization": f"Bearer {token}"} if (token := options.prometheus_token) else None
+    return PrometheusMetrics(
+        options.prometheus, clock, headers=headers, catalogue=options.catalogue
+    )
 
 
 def _known(answer: Answer) -> Answer:

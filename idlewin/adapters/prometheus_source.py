@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
+from functools import cached_property
 
 from idlewin.adapters.prometheus_api import Answer
 from idlewin.source import Source, filled, part_of, tagged
@@ -29,24 +30,63 @@ def whole(source: Source, window: timedelta) -> str:
     )
 
 
+class Keys:
+    """Keys of a source, for many rules to pick from."""
+
+    def __init__(self, source: Source, keys: Iterable[Key]) -> None:
+        self.all = sorted(keys)
+        self._source = source
+        self._by: dict[Key, dict[Key, list[Key]]] = {}
+
+    @cached_property
+    def names(self) -> Sequence[str]:
+        """Each as people read it."""
+        return [key_text(key) for key in self.all]
+
+    def matching(self, match: Mapping[str, str]) -> Sequence[Key]:
+        """The keys that a rule's match, of some or all labels, means; in order."""
+        labels = tuple(sorted(match))
+        if labels not in self._by:
+            places = [self._source.keys.index(label) for label in labels]
+            found: dict[Key, list[Key]] = {}
+            for key in self.all:
+                found.setdefault(tuple(key[place] for place in places), []).append(key)
+            self._by[labels] = found
+        return self._by[labels].get(tuple(match[label] for label in labels), ())
+
+
 class Look:
-    """What one source answered at one instant."""
+    """What one source answered at one instant. Many rules pick from the same one."""
 
     def __init__(self, source: Source, answer: Answer) -> None:
-        self.source = source
+        self.source, self.answer = source, answer
         self._parts: dict[str, dict[Key, float]] = {}
         for one in answer.series:
             key = tuple(one.labels.get(label, "") for label in source.keys)
             self._parts.setdefault(part_of(one.labels), {})[key] = one.value
 
-    @property
-    def keys(self) -> set[Key]:
+    @cached_property
+    def keys(self) -> Keys:
         """Every key that shows a value, or showed one lately and should."""
-        return {key for part in ("value", "age", "alive") for key in self._parts.get(part, {})}
+        parts = ("value", "age", "alive")
+        return Keys(self.source, {key for part in parts for key in self._parts.get(part, {})})
 
-    def matching(self, match: Mapping[str, str]) -> list[Key]:
-        """The keys that a rule means, in order."""
-        return sorted(key for key in self.keys if matches(self.source, key, match))
+    @property
+    def seen(self) -> bool:
+        """Whether an exporter of the source was seen lately."""
+        return ("",) * len(self.source.keys) in self._parts.get("witness", {})
+
+    def raw(self, key: Key) -> float | None:
+        """What a key shows, believed or not; None: nothing."""
+        return self._parts.get("value", {}).get(key)
+
+    def failed(self, key: Key) -> bool:
+        """Whether the last scrape of an exporter of a key failed."""
+        return self._parts.get("alive", {}).get(key) == 0
+
+    def age(self, key: Key) -> float | None:
+        """The seconds since a key's newest sample; None: it has none."""
+        return self._parts.get("age", {}).get(key)
 
     def value(self, key: Key, limit: timedelta) -> float:
         """The value of one key, if it is fresh, whole and possible. Raises UnknownError."""
@@ -90,12 +130,6 @@ class Look:
         age = self._parts.get("witness_age", {}).get(alone, math.inf)
         if not age <= limit.total_seconds():
             raise UnknownError(_old(f"the last scrape of {self.source.name}", age, limit))
-
-
-def matches(source: Source, key: Key, match: Mapping[str, str]) -> bool:
-    """Whether a rule's match, of some or all keys, means this one."""
-    labels = dict(zip(source.keys, key, strict=True))
-    return all(labels.get(label) == value for label, value in match.items())
 
 
 def key_text(key: Iterable[str]) -> str:

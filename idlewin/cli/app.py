@@ -23,6 +23,7 @@ from idlewin.errors import Exit, IdlewinError
 VERBS = {
     "run": "Run the controller: watch, decide, hand cards over.",
     "check": "Check rule files: errors by line, conflicts, doubts.",
+    "sources": "Show where demand can be seen, and probe what Prometheus has of it.",
     "explain": "Say why a rule's pool is where it is, and what it waits for.",
     "status": "Show all rules: phase, reason, since, until.",
     "adopt": "Give a ClusterQueue into a rule's hands.",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ import yaml
 
 from idlewin.cli import app
 from idlewin.errors import Exit
+from idlewin.source import Source
 from tests.unit.test_cli import idlewin
 from tests.unit.test_sourcefile import GOOD, written
 
@@ -57,6 +60,43 @@ def test_a_fault_in_it_ends_with_its_line(
 
     assert end.value.code == Exit.USAGE
     assert f"{sources}:5: my-gateway.max: 'lots' is not a number" in capsys.readouterr().err
+
+
+def test_all_sources_as_data_are_an_array_with_all_fields(tmp_path: Path) -> None:
+    told = json.loads(idlewin("sources", "-o", "json", "--sources", written(tmp_path, GOOD)).stdout)
+
+    assert told[-1]["name"] == "my-gateway"
+    fields = {part.name for part in dataclasses.fields(Source)}
+    assert all(set(one) == fields for one in told)
+
+
+def test_a_source_is_shown_whole() -> None:
+    said = idlewin("sources", "vllm-requests").stdout
+
+    assert "keys: namespace, model_name\n" in said
+    assert 'query: sum by (namespace, model_name) ({__name__=~"vllm:' in said
+
+
+def test_sources_are_listed_with_what_they_see() -> None:
+    said = " ".join(idlewin("sources").stdout.split())
+
+    assert "traefik-router front-door router requests" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("vllm",), "there is no source vllm; there are: vllm-"),
+        (("vllm-requests", "rule.yaml"), "name one source, or none, or write probe first"),
+        (("probe",), "name the Prometheus that knows the demand"),
+        (("probe", "none.yaml", "--prometheus", "http://127.0.0.1:9"), "none.yaml: is not there"),
+    ],
+)
+def test_a_word_that_sources_does_not_know_is_told(words: tuple[str, ...], said: str) -> None:
+    done = idlewin("sources", *words)
+
+    assert done.returncode == Exit.USAGE
+    assert said in done.stderr
 
 
 def test_deploy_mounts_sources_of_ones_own_where_there_are_any() -> None:
