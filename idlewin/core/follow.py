@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
-from idlewin.core import account, failure, frozen, measure, takeover, timing
+from idlewin.core import account, failure, frozen, measure, takeover, timing, whose
 from idlewin.core.load import Level
 from idlewin.core.phase import Phase, Row
 from idlewin.core.reason import Reason
@@ -214,8 +214,11 @@ def _not_lowered(status: Status, window: Window) -> tuple[Remembered, ...]:
 
 
 def taken_in(s: Situation) -> Status:
-    """The status that knows what people said, and which targets are up."""
-    return _seen(s, _resumed(s)) if s.phase is Phase.SERVING else _resumed(s)
+    """The status that knows what people said, which targets are up, and which may yet fall."""
+    status = _resumed(s)
+    if s.phase is not Phase.SERVING:
+        return status
+    return _seen(s, replace(status, not_lowered=whose.to_come(s)))
 
 
 def _resumed(s: Situation) -> Status:

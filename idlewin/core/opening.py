@@ -13,7 +13,7 @@ from idlewin.core import timing, whose
 from idlewin.core.decision import Check, Checks
 from idlewin.core.lint import CONSENT
 from idlewin.core.load import Level
-from idlewin.core.pool import Queue, Role, Workload
+from idlewin.core.pool import Queue, Workload
 from idlewin.core.reason import Reason
 from idlewin.core.rule import Mode, QueueClass, Rule
 from idlewin.core.situation import Situation
@@ -94,7 +94,7 @@ def _idleness(s: Situation, rule: Rule) -> Checks:
     unready += [
         f"pod {pod}"
         for pod in s.pool.pods
-        if pod.role is Role.SERVING and not pod.ready and not pod.terminating
+        if pod.owner in _serving(rule) and not pod.ready and not pod.terminating
     ]
     known = s.load.level is not Level.UNKNOWN
     idle = s.load.level is Level.IDLE
@@ -166,10 +166,13 @@ def _work(s: Situation) -> Checks:
     )
 
 
+def _serving(rule: Rule) -> list[str]:
+    return [str(serving.ref) for serving in rule.serving]
+
+
 def _cards(s: Situation, rule: Rule) -> Checks:
     # A target of the last window, that the rule names no more, is not lowered by this one.
-    ours = [str(serving.ref) for serving in rule.serving]
-    held = [str(pod) for pod in s.pool.pods if pod.on_cards and pod.owner not in ours]
+    held = [str(pod) for pod in s.pool.pods if pod.on_cards and pod.owner not in _serving(rule)]
     owed = [f"{local.namespace}/{local.name}" for local in s.status.owed.local_queues]
     return (
         Check("local queues to reopen", not owed, ", ".join(owed) or "none", "none",

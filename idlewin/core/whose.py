@@ -158,6 +158,23 @@ def lowered_late(s: Situation) -> tuple[Remembered, ...]:
     )
 
 
+def to_come(s: Situation) -> tuple[Remembered, ...]:
+    """Targets of the last window that a leader which froze in it may lower yet, or has lowered.
+
+    One that was written since is not lowered by it; one with another rule's record is that rule's.
+    """
+    return tuple(target for target in s.status.not_lowered if _to_come(s, target))
+
+
+def _to_come(s: Situation, target: Remembered) -> bool:
+    now = s.pool.target(target.ref)
+    if now is None or now.uid != target.uid:
+        return now is None
+    if now.replicas == 0:
+        return now.record is None or now.record.rule == s.object.name
+    return target.generation in (0, now.generation)
+
+
 def kept(s: Situation) -> tuple[str, ...]:
     """Targets of the window that somebody else has scaled: each as it is, and by whom."""
     return tuple(

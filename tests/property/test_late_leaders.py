@@ -17,7 +17,7 @@ from idlewin.core.decision import (
 )
 from idlewin.core.note import noted
 from idlewin.core.phase import Phase
-from idlewin.core.pool import LocalQueue, StopPolicy
+from idlewin.core.pool import LocalQueue, Record, StopPolicy
 from idlewin.core.reason import Reason
 from idlewin.core.scope import scope_of
 from idlewin.core.situation import Situation
@@ -124,6 +124,30 @@ def test_a_target_that_the_rule_names_no_more_holds_its_cards():
     decision = decide(pool(pods=(a_serving_pod(), beside))(serving(not_lowered=(OTHER,))))
 
     assert decision.reason is Reason.CARDS_HELD
+
+
+KNOWN = replace(SPARED, generation=4)
+THEIRS = Record(rule="another", uid="t1", replicas=2, epoch=1)
+
+
+@pytest.mark.parametrize(
+    ("found", "stays"),
+    [
+        (a_target(generation=4), True),
+        (a_target(generation=5), False),
+        (a_target(generation=4, uid="another"), False),
+        (a_lowered_target(generation=5), True),
+        (a_lowered_target(generation=5, record=None), True),
+        (a_lowered_target(generation=5, record=THEIRS), False),
+    ],
+    ids=["as it was", "written since", "made anew", "lowered", "record lost", "another rule's"],
+)
+def test_what_cannot_be_lowered_late_any_more_is_struck_off(found, stays):
+    off = serving(not_lowered=(KNOWN,), back_off_until=NOW + HOUR)
+
+    left = decide(pool(targets=(found,))(off)).status.not_lowered
+
+    assert left == ((KNOWN,) if stays else ())
 
 
 def test_what_a_window_did_not_lower_stays_on_record_over_a_return_of_something_else():

@@ -20,6 +20,7 @@ from idlewin.core.decision import (
 from idlewin.core.phase import Phase
 from idlewin.core.pool import StopPolicy
 from idlewin.sim.cluster import Calm
+from idlewin.sim.demand import Demand
 from idlewin.sim.objects import Work
 from idlewin.sim.people import People
 from idlewin.sim.world import World
@@ -188,3 +189,26 @@ def test_who_is_lowered_once_the_rule_names_it_no_more_comes_back_though_its_rec
 
     assert late.answers[0].verdict is Verdict.DONE
     assert world.objects.deployments[REF].replicas == 1
+
+
+def test_a_target_that_the_rule_names_no_more_and_that_waits_keeps_no_window_shut():
+    """It was not lowered in the last window; by now its pod fits nowhere, and is nobody's card."""
+    broken = replace(REF, name="broken")
+    rule = a_rule(count=2)
+    both = replace(rule, serving=(*rule.serving, replace(rule.serving[0], name="broken")))
+    setup = a_setup(both, jobs=(a_job(),), demand={REF: Demand([]), broken: Demand([])})
+    world = World(seed=3, start=START, setups=[setup], controller=controller)
+    world.cluster.interference = Fails(
+        lambda action: isinstance(action, ScaleToZero) and action.target == broken,
+        lambda: People(world).pause(NAME, paused=True),
+    )
+    until(world, lambda: (now := world.objects.rules[NAME].status) and now.not_lowered)
+
+    target = world.objects.deployments[broken]
+    target.claims = 5
+    for pod in world.objects.pods_of(target):
+        world.nodes.delete(pod)
+    People(world).edit(NAME, rule)
+
+    until(world, lambda: phase(world) == Phase.HARVESTING)
+    assert [pod.node for pod in world.objects.pods_of(target)] == [None]

@@ -7,12 +7,14 @@ from dataclasses import replace
 
 import pytest
 
+from idlewin.core.decision import Action, Outcome, ScaleToZero, Verdict
 from idlewin.core.phase import Phase
 from idlewin.core.pool import StopPolicy
 from idlewin.core.reason import Reason
 from idlewin.core.rule import QueueClass, Rule
 from idlewin.core.target import Ref
 from idlewin.core.window import Span
+from idlewin.sim.cluster import Calm
 from idlewin.sim.demand import Demand
 from idlewin.sim.furnish import Server, add_queue, add_rule
 from idlewin.sim.people import People
@@ -22,6 +24,7 @@ from tests.simulation.conduct import Conduct
 from tests.simulation.scenario import RICH
 from tests.simulation.scenery import NAME, SHORT, START, a_job, a_rule, minutes, seconds, short_of
 from tests.simulation.swarm import controller, play, report
+from tests.simulation.test_fences import until
 
 OTHER = "a770"
 USERS = Span(START + minutes(120), START + minutes(130))
@@ -135,6 +138,48 @@ def test_a_newer_rule_that_names_what_is_anothers_is_refused_and_the_older_goes_
     # Of a queue it is consent that is missing first: it is adopted by the older.
     assert status.reason in (Reason.RULE_INVALID, Reason.NOT_ADOPTED)
     assert f"belongs to rule {NAME}, which is older" in repr(status)
+
+
+class Stuck(Calm):
+    """A policy does not let a target be lowered."""
+
+    def __init__(self, target: Ref) -> None:
+        self.target = target
+
+    def before(self, action: Action) -> Outcome | None:
+        no = isinstance(action, ScaleToZero) and action.target == self.target
+        return Outcome(action, Verdict.REFUSED, "a policy") if no else None
+
+
+@pytest.mark.parametrize("claims", [1, 0])
+def test_a_target_that_another_rule_has_now_is_not_raised_in_its_window(claims: int) -> None:
+    """One rule's window ended without lowering it; its record in the other's window is lost."""
+    first, other = a_setup(NAME), a_setup(OTHER)
+    (moved,) = other.rule.serving
+    server = Server(start_up=(20.0, 0.1), grace=seconds(5), claims=claims)
+    first = replace(first, rule=replace(first.rule, cards=replace(first.rule.cards, count=2)))
+    other = replace(other, servers={moved.ref: server})
+    setups = [
+        replace(one, demand={ref: Demand([]) for ref in one.demand}) for one in (first, other)
+    ]
+    world = World(seed=5, start=START, setups=setups, controller=controller)
+    rules, people = world.objects.rules, People(world)
+    people.edit(OTHER, None, "not yet")
+    people.edit(NAME, replace(first.rule, serving=(*first.rule.serving, moved)))
+    world.cluster.interference = Stuck(moved.ref)
+    until(world, lambda: rules[NAME].status and rules[NAME].status.not_lowered)
+
+    people.edit(NAME, replace(first.rule, paused=True))
+    people.edit(OTHER, other.rule)
+    world.cluster.interference = Calm()
+    until(world, lambda: rules[OTHER].status.phase == Phase.HARVESTING)
+    world.run(world.clock.now() + seconds(30))
+    people.lose_record(moved.ref)
+    world.wake(NAME)
+    world.run(world.clock.now() + seconds(5))
+
+    assert rules[OTHER].status.phase == Phase.HARVESTING
+    assert world.objects.deployments[moved.ref].replicas == 0
 
 
 @pytest.mark.parametrize("seed", range(RICH, RICH + 6))
