@@ -60,6 +60,9 @@ def described(of: Demand | Activity) -> str:
     if isinstance(of, Demand) and of.query is not None:
         text = " ".join(of.query.split())
         return text if len(text) <= _NAME_LIMIT else text[: _NAME_LIMIT - 1] + "…"
+    if isinstance(of, Demand) and of.llama_swap is not None:
+        model = f"{{model={of.llama_swap.model}}}" if of.llama_swap.model else ""
+        return f"llamaSwap {of.llama_swap.url}{model}"
     labels = ",".join(f"{label}={value}" for label, value in sorted(of.match.items()))
     return f"{of.source}{{{labels}}}" if labels else str(of.source)
 

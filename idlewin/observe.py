@@ -123,7 +123,7 @@ class Observer:
         """At the first look: since when, as the recent past shows."""
         if not readings:
             return now - LONG
-        if level is Level.BUSY:
+        if level is Level.BUSY or _untold(spec):
             return now
         idle_for = spec.window.idle_for
         step = min(max(idle_for / 20, SECOND), STEP)
@@ -214,6 +214,12 @@ def _at_zero(spec: Rule, pool: Pool) -> frozenset[str]:
     """The targets that have no pod by anybody's will."""
     found = {str(serving.ref): pool.target(serving.ref) for serving in spec.serving}
     return frozenset(name for name, target in found.items() if not target or target.replicas == 0)
+
+
+def _untold(spec: Rule) -> bool:
+    """Whether there is demand whose past nobody keeps."""
+    asked = (serving.demand for serving in spec.serving if not isinstance(serving.demand, str))
+    return any(one.llama_swap for demand in asked for one in demand)
 
 
 def _all_ready(s: Situation) -> bool:

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from idlewin.adapters.clock import ServerClock, TimedMetrics
+from idlewin.adapters.streamed import WithStreams
 from idlewin.controller import Controller, Ports
 from idlewin.core.forecast import Forecaster
 from idlewin.holidays import dates
@@ -37,10 +38,8 @@ def replayed(case: Case, tell: Callable[[datetime, str], None]) -> Recording:
     from idlewin.pricing.learner import Learner  # noqa: PLC0415
     from idlewin.sim.replayed import a_replay  # noqa: PLC0415
 
-    known = case.rule.forecast.method == "oracle"
-    forecaster: Forecaster = (
-        Oracle(case.busy, case.covers.end) if known else Learner(holidays=dates)
-    )
+    sees = case.rule.forecast.method == "oracle"
+    forecaster: Forecaster = Oracle(case.busy, case.covers.end) if sees else Learner(holidays=dates)
 
     def controller(world: World, lease: SimLease) -> Controller:
         world.metrics.catalogue = case.catalogue
@@ -88,11 +87,11 @@ def live(options: Options) -> Service:
     world = _World(
         kubernetes=kubernetes,
         cluster=Probing(kubernetes, probes),
-        metrics=metrics,
+        metrics=WithStreams(metrics, kubernetes, clock.monotonic),
         lease=lease,
         claim=Claims(Edits(api), clock).claim,
         clock=clock,
-        probes=probes,
+        beside=(probes,),
     )
     return _service(options, world)
 
@@ -108,7 +107,7 @@ def dry_run(options: Options) -> Service:
     world = _World(
         kubernetes=kubernetes,
         cluster=recorder,
-        metrics=metrics,
+        metrics=WithStreams(metrics, recorder, clock.monotonic),
         lease=AloneLease(),
         claim=no_claims,
         clock=clock,
@@ -136,6 +135,7 @@ def explaining(options: Options) -> Explaining:
     clock = ServerClock()
     metrics = metrics_of(options, clock)
     kubernetes, recorder = recorded(options, clock)
+    metrics = WithStreams(metrics, recorder, clock.monotonic)
     # One answer: the price is the one that stands in the status.
     learner = Learner(holidays=dates, prices=False)
     return Explaining(
@@ -212,11 +212,11 @@ class _World:
 
     kubernetes: KubernetesCluster
     cluster: Cluster
-    metrics: Metrics
+    metrics: WithStreams
     lease: Held
     claim: Callable[[str, timedelta], Claim]
     clock: ServerClock
-    probes: Probes | None = None
+    beside: tuple[Probes, ...] = ()
 
 
 def _service(options: Options, world: _World) -> Service:
@@ -237,8 +237,9 @@ def _service(options: Options, world: _World) -> Service:
     wakeups = Wakeups(due_after(cycle), world.cluster.names, clock, heard, pace)
     _export(exporter, wakeups, world)
     exporter.ask("idlewin_journal_errors_total", lambda: sum(file.errors for file in files))
-    if world.probes:
-        world.probes.subscribe(wakeups.wake)
+    beside: list[WithStreams | Probes] = [world.metrics, *world.beside]
+    for one in beside:
+        one.subscribe(wakeups.wake)
 
     def endpoint(service: Service) -> Endpoint:
         backing = Backing(
@@ -250,7 +251,6 @@ def _service(options: Options, world: _World) -> Service:
         )
         return Endpoint(application(backing), *options.listen)
 
-    closing = [*(file.close for file in files), *([world.probes.close] if world.probes else [])]
     return Service(
         Parts(
             wakeups=wakeups,
@@ -258,7 +258,7 @@ def _service(options: Options, world: _World) -> Service:
             may_act=may_act,
             lease=world.lease,
             endpoint=endpoint,
-            last=closing,
+            last=[*(file.close for file in files), *(one.close for one in beside)],
         )
     )
 

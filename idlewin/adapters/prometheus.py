@@ -76,6 +76,7 @@ class PrometheusMetrics:
             for serving in rule.serving
             if not isinstance(serving.demand, str)
             for demand in serving.demand
+            if demand.llama_swap is None
         ]
         if rule.cards.activity is not None:
             found.append(self._reading("cards", rule.cards.activity, limit))

@@ -62,6 +62,7 @@ class Past:
             for serving in rule.serving
             if not isinstance(serving.demand, str)
             for demand in serving.demand
+            if demand.llama_swap is None
         ]
         done = self._done.get(repr(asked))
         if done and done[0] == grid:

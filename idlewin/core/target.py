@@ -29,8 +29,29 @@ class Ref:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LlamaSwap:
+    """The requests that a llama-swap (v240 or newer) has in flight, told by its event stream."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = SCHEMA
+
+    url: str
+    """Its address, such as http://llama-swap.ai.svc:8080."""
+    model: str | None = None
+    """A model by its id in llama-swap's configuration; without one, requests for any."""
+
+    def __post_init__(self) -> None:
+        if not self.url.startswith(("http://", "https://")) or "/upstream" in self.url:
+            raise ValueError(
+                f"llamaSwap.url {self.url!r} must be llama-swap's own address, such as "
+                "http://llama-swap.ai.svc:8080; what is below /upstream loads a model"
+            )
+        if self.model == "":
+            raise ValueError("llamaSwap.model is empty; write its id, or leave it out")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
-    """One place in which users' demand can be seen: a catalogue source, or a free-form query."""
+    """One place in which users' demand can be seen: a catalogue source, a query, a llama-swap."""
 
     __pydantic_config__: ClassVar[dict[str, Any]] = SCHEMA
 
@@ -42,18 +63,25 @@ class Demand:
     """PromQL that gives one number, instead of a source."""
     up: str | None = None
     """PromQL that is 1 while the query's exporter is alive; only then an empty answer means 0."""
+    llama_swap: LlamaSwap | None = None
+    """A llama-swap, instead of a source: its requests in flight, most of the last 30 seconds."""
     busy_above: float = 0
     """A value above this is demand."""
     visible_at_zero: bool | None = None
-    """Whether demand shows here while the target has no pod; a source knows that itself."""
+    """Whether demand shows here while the target has no pod; a source knows that itself. For
+    llamaSwap: whether llama-swap stays up then."""
 
     def __post_init__(self) -> None:
-        if (self.source is None) == (self.query is None):
-            raise ValueError("a demand has either a source (with match) or a query (with up)")
+        if sum(one is not None for one in (self.source, self.query, self.llama_swap)) != 1:
+            raise ValueError(
+                "a demand has either a source (with match), a query (with up), or llamaSwap"
+            )
         if self.query is None and self.up is not None:
             raise ValueError("'up' belongs to a query; a source brings its own witness")
         if self.query is not None and self.match:
             raise ValueError("'match' belongs to a source; put the labels into the query")
+        if self.llama_swap is not None and self.match:
+            raise ValueError("'match' belongs to a source; write llamaSwap.model")
         if self.source is not None and self.visible_at_zero is not None:
             raise ValueError("'visibleAtZero' belongs to a query; a source knows it itself")
         if self.busy_above < 0:
@@ -186,3 +214,8 @@ class Serving:
             raise ValueError("serving needs a namespace and a name")
         if self.demand == ():
             raise ValueError("demand is empty; name a source or a query, or write CalendarOnly")
+        if not isinstance(self.demand, str) and all(one.llama_swap for one in self.demand):
+            raise ValueError(
+                "demand has llamaSwap alone, which tells of now only, and a forecast needs the "
+                "past; put a source or a query beside it, such as its router's"
+            )

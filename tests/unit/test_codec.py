@@ -84,6 +84,7 @@ def problems_of(spec):
 
 DEMAND = ("serving", 0, "demand")
 PROBE = ("serving", 0, "probe")
+SWAP = "http://swap:8080"
 CHAT = "http://q/v1/chat/completions"
 ALLOW = ("window", "calendar", "allow")
 
@@ -113,6 +114,21 @@ ALLOW = ("window", "calendar", "allow")
         (("serving",), [], "serving: is empty; name the workloads"),
         (DEMAND, "calendar", "serving[0].demand: 'calendar' is neither a list nor CalendarOnly"),
         (DEMAND, [], "serving[0].demand: is empty; name a source"),
+        (DEMAND, [{"llamaSwap": {"url": SWAP}}], "demand: has llamaSwap alone, which tells of now"),
+        (DEMAND, [{"llamaSwap": {}}], "demand[0].llamaSwap.url: is missing: Its address"),
+        (
+            DEMAND,
+            [{"llamaSwap": {"url": f"{SWAP}/upstream/qwen"}}],
+            "llamaSwap.url: 'http://swap:8080/upstream/qwen' must be llama-swap's own address",
+        ),
+        (DEMAND, [{"llamaSwap": {"url": SWAP, "model": ""}}], "llamaSwap.model: is empty; write"),
+        (DEMAND, [{"llamaSwap": {"url": SWAP}, "query": "q"}], "a demand has either a source"),
+        (DEMAND, [{"llamaSwap": {"url": SWAP}, "up": "q"}], "up: belongs to a query"),
+        (
+            DEMAND,
+            [{"llamaSwap": {"url": SWAP}, "match": {"model": "q"}}],
+            "match: belongs to a source; write llamaSwap.model",
+        ),
         (PROBE, {}, "serving[0].probe: has either http or completion"),
         (PROBE, {"http": {"url": CHAT}, "completion": {"url": CHAT, "model": "q"}}, "has either"),
         (PROBE, {"completion": {"url": CHAT}}, "probe.completion.model: is missing: The model's"),

@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 
 from idlewin.core.load import History, Reading
+from idlewin.core.target import Demand, LlamaSwap
 from idlewin.core.window import Span
 from idlewin.observe import Observer
 from tests.builders import MINUTE, NOW, a_forecast, a_pool, a_queue, a_situation, a_workload
@@ -91,3 +92,17 @@ def test_what_was_stamped_in_the_past_stays_so(observer, around):
     (queue,) = observer.situation(a_situation().object).pool.queues
 
     assert queue.stopped_since == NOW - HOUR
+
+
+def test_idleness_that_nobody_has_kept_counts_from_the_first_look(observer):
+    rule = a_situation().object
+    (serving,) = rule.rule.serving
+    stream = Demand(llama_swap=LlamaSwap(url="http://swap:8080"))
+    streamed = replace(serving, demand=(*serving.demand, stream))
+
+    kept = observer.situation(rule).load.since
+    observer.forget(rule.name)
+    rule = replace(rule, rule=replace(rule.rule, serving=(streamed,)))
+
+    assert kept < NOW
+    assert observer.situation(rule).load.since == NOW
