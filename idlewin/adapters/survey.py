@@ -113,6 +113,8 @@ def _named(rule: Rule) -> Iterator[tuple[str, Demand | Activity]]:
     for number, serving in enumerate(rule.serving):
         if not isinstance(serving.demand, str):
             for place, demand in enumerate(serving.demand):
+                if demand.llama_swap is not None:
+                    continue  # no Prometheus has it
                 yield f"spec.serving[{number}].demand[{place}]", demand
     if rule.cards.activity is not None:
         yield "spec.cards.activity", rule.cards.activity

@@ -78,6 +78,18 @@ def test_what_is_alive_is_told_with_its_keys(
     assert "  there   spec.serving[0].demand[1] vllm-requests{" in said
 
 
+def test_a_llama_swap_is_none_of_prometheus(
+    served: Prometheus, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    swap = '{llamaSwap: {url: "http://swap:8080"}}'
+
+    code, said = probed(served, tmp_path, f"{swap}, {DOOR}, {VLLM}", capsys)
+
+    assert code == Exit.OK
+    assert "  there   spec.serving[0].demand[2] vllm-requests{" in said
+    assert "llamaSwap" not in said
+
+
 def test_a_rule_that_lacks_a_series_is_told_with_the_nearest_and_the_remedy(
     served: Prometheus, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
