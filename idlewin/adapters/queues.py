@@ -42,8 +42,8 @@ GROUP = "/apis/kueue.x-k8s.io/v1beta2"
 CHECKPOINT = Contract.CHECKPOINT.value
 #: What a Workload's pods get where their template names no grace.
 _GRACE = 30
-#: An epoch grows by one with each change of phase.
-EPOCH_DIGITS = 15
+#: What the status can hold; tenants, who may write below a ClusterQueue, drive ours not so far.
+EPOCH_DIGITS, TENANTS_DIGITS = 18, 15
 #: Conditions whose reason is read; those of others change often, and say nothing.
 _REASONED = {"Evicted": ("reason",)}
 #: Why waitForPodsReady takes work back: at first for a while, past its limit for good.
@@ -130,10 +130,13 @@ def policy_of(raw: Json) -> StopPolicy:
 def epoch_of(raw: Json) -> int | None:
     """Our epoch on a queue or on work; a text that is none of ours is as good as none.
 
-    Tenants may write there: a number that the status could not hold must not become ours.
+    Tenants may write there: a number that the status could not hold must not become ours, nor
+    one beyond which we do not read our own fence.
     """
-    text = annotation(raw, EPOCH)
-    return int(text) if text.isdecimal() and len(text) <= EPOCH_DIGITS else None
+    text, most = annotation(raw, EPOCH), EPOCH_DIGITS
+    if raw["metadata"].get("namespace"):
+        most = TENANTS_DIGITS
+    return int(text) if text.isdecimal() and len(text) <= most else None
 
 
 def stopped_since(raw: Json) -> datetime | None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from idlewin.adapters.queues import epoch_of
 from idlewin.core.decide import decide
 from idlewin.core.decision import (
     FenceQueue,
@@ -15,9 +16,10 @@ from idlewin.core.decision import (
     StopLocalQueue,
     Verdict,
 )
+from idlewin.core.follow import next_epoch
 from idlewin.core.note import noted
 from idlewin.core.phase import Phase
-from idlewin.core.pool import LocalQueue, Record, StopPolicy
+from idlewin.core.pool import EPOCH, LocalQueue, Record, StopPolicy
 from idlewin.core.reason import Reason
 from idlewin.core.scope import scope_of
 from idlewin.core.situation import Situation
@@ -36,6 +38,7 @@ from tests.builders import (
     a_status,
     a_target,
     a_window,
+    a_workload,
     away,
     gone,
 )
@@ -246,3 +249,15 @@ def test_a_queue_that_is_anothers_by_now_is_not_fenced():
 
     assert not [action for action in actions if isinstance(action, FenceQueue)]
     assert [action.uid for action in actions if isinstance(action, ReopenLocalQueue)] == ["l-short"]
+
+
+@pytest.mark.parametrize("theirs", ["7", "9" * 15, "9" * 16, "9" * 30, "-1", "seven"])
+def test_whatever_epoch_a_tenant_writes_we_read_our_own_fence_after_it(theirs):
+    below = {"namespace": "batch", "annotations": {EPOCH: theirs}}
+    work = a_workload(epoch=epoch_of({"metadata": below}))
+
+    ours = next_epoch(queue(workloads=(work,))(serving(epoch=3)))
+
+    assert ours > max(3, work.epoch or 0)
+    assert epoch_of({"metadata": {"annotations": {EPOCH: str(ours)}}}) == ours
+    assert ours < 2**63, "the status holds it"
