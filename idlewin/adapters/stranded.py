@@ -13,10 +13,10 @@ from idlewin.adapters.api import Api, ApiError
 from idlewin.adapters.fields import annotation
 from idlewin.adapters.objects import rule_of, trim_rule
 from idlewin.adapters.queues import epoch_of, left_of, policy_of
-from idlewin.adapters.serving import KINDS
+from idlewin.adapters.serving import KINDS, Kind
 from idlewin.adapters.watched import QUEUES, RULES, recorded_by
 from idlewin.core.phase import Phase
-from idlewin.core.pool import ADOPTED_BY, RuleObject, StopPolicy
+from idlewin.core.pool import ADOPTED_BY, MANAGER, RuleObject, StopPolicy
 
 Json = dict[str, Any]
 
@@ -28,7 +28,8 @@ class Stranded:
     rules: tuple[RuleObject, ...]
     """All there are, by name."""
     marked: frozenset[str]
-    """The names on records, and on queues that are open by our hand."""
+    """The names on records and on queues that are open by our hand; who has the only record of a
+    target that a leader lowered once its window was over."""
 
     @property
     def gone(self) -> tuple[str, ...]:
@@ -52,10 +53,12 @@ class Stranded:
 def stranded(api: Api) -> Stranded:
     """What there is to give back. Raises ApiError."""
     # The rules last: a mark that was there before, and has no rule now, is nobody's.
-    targets = [raw for kind in KINDS for raw in _all(api, kind.watch_path)]
-    marked = {name for raw in targets for name in recorded_by(raw)}
+    targets = [(kind, raw) for kind in KINDS for raw in _all(api, kind.watch_path)]
+    zeros = {raw["metadata"]["uid"] for kind, raw in targets if _at_our_zero(kind, raw)}
+    marked = {name for _, raw in targets for name in recorded_by(raw)}
     marked |= {annotation(raw, ADOPTED_BY) for raw in _all(api, QUEUES) if _open_by_us(raw)}
     rules = sorted((rule_of(trim_rule(raw)) for raw in _all(api, RULES)), key=lambda r: r.name)
+    marked |= {rule.name for rule in rules if zeros & _not_lowered(rule)}
     return Stranded(rules=tuple(rules), marked=frozenset(marked - {""}))
 
 
@@ -67,6 +70,14 @@ def _all(api: Api, path: str) -> list[Json]:
         if not error.gone:
             raise
         return []
+
+
+def _at_our_zero(kind: Kind, raw: Json) -> bool:
+    return kind.replicas(raw) == 0 and kind.writer(raw) == MANAGER
+
+
+def _not_lowered(rule: RuleObject) -> set[str]:
+    return {target.uid for target in rule.status.not_lowered} if rule.status else set()
 
 
 def _open_by_us(raw: Json) -> bool:

@@ -29,7 +29,14 @@ def a_rule(name, phase="Serving", status=None, **rest):
 
 def a_target(record):
     text = record if isinstance(record, str) else json.dumps(record)
-    return {"metadata": meta("t", namespace="ai", annotations={"idlewin.dev/record": text})}
+    return a_deployment(annotations={"idlewin.dev/record": text})
+
+
+def a_deployment(replicas=0, writer="idlewin", **rest):
+    fields = {"f:spec": {"f:replicas": {}}}
+    wrote = {"manager": writer, "operation": "Update", "fieldsV1": fields, "time": "t"}
+    metadata = meta("t", namespace="ai", managedFields=[wrote], **rest)
+    return {"metadata": metadata, "spec": {"replicas": replicas}}
 
 
 def a_queue(rule, policy="None", left="None", epoch="3"):
@@ -96,6 +103,26 @@ def test_a_mark_makes_a_rule_away_and_one_that_is_not_there_gone(marks):
 )
 def test_what_is_closed_or_somebody_elses_is_nobodys_mark(marks):
     assert found(**marks).gone == ()
+
+
+@pytest.mark.parametrize(
+    ("target", "away"),
+    [
+        (a_deployment(), True),
+        (a_deployment(replicas=1), False),
+        (a_deployment(writer="kubectl"), False),
+    ],
+    ids=["at our zero", "up", "at another's zero"],
+)
+def test_a_rule_is_away_while_its_status_alone_tells_of_a_target_that_was_lowered_late(
+    target, away
+):
+    ref = {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "ai", "name": "t"}
+    status = {"phase": "Serving", "epoch": 5}
+    status["notLowered"] = [{"ref": ref, "uid": "uid-t", "replicas": 1}]
+    rules = [a_rule("r", status=status), a_rule("other")]
+
+    assert [one.name for one in found(rules, [target]).away] == ["r"] * away
 
 
 def test_with_the_crd_gone_the_marks_are_found_all_the_same():
