@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,24 @@ def kubelab_programs() -> Path:
 def promlab_programs() -> Path:
     """Where Prometheus and promtool are; fails where they are not built."""
     return _programs("promlab")
+
+
+@pytest.fixture(scope="session")
+def exporters_programs() -> Path:
+    """Where exporters that people run are; fails where they are not built."""
+    return _programs("exporters")
+
+
+@pytest.fixture(scope="session")
+def haproxy() -> str:
+    """HAProxy of this machine; fails where there is none."""
+    if os.environ.get("IDLEWIN_SKIP_LABS") == "1":
+        pytest.skip("IDLEWIN_SKIP_LABS=1 leaves out what needs haproxy")
+    # Debian keeps it where not everybody's PATH goes.
+    found = shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin")
+    if found is None:
+        pytest.fail("haproxy is not there; on Debian and Ubuntu: apt-get install haproxy")
+    return found
 
 
 @pytest.fixture(scope="session")

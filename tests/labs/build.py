@@ -1,6 +1,6 @@
 """Builds the labs' programs once, into a cache outside the tree; nothing is started here.
 
-    python -m tests.labs.build [kubelab|promlab|kubectl|all]    builds what is missing
+    python -m tests.labs.build [LAB|all]    builds what is missing
     python -m tests.labs.build --has-go                 exit code 0: this machine can build
 
 A lab's programs live in CACHE/<lab>-<digest of its sources>, so that a changed source is built
@@ -102,6 +102,11 @@ LABS = {
     "kubectl": Lab(
         name="kubectl",
         programs=(Program(name="kubectl", package="."),),
+        sources=("go.mod", "go.sum", "*.go"),
+    ),
+    "exporters": Lab(
+        name="exporters",
+        programs=(Program(name="node_exporter", package="github.com/prometheus/node_exporter"),),
         sources=("go.mod", "go.sum", "*.go"),
     ),
 }
