@@ -20,7 +20,7 @@ from urllib.parse import urlencode
 from idlewin.adapters.clock import SystemClock
 from idlewin.adapters.prometheus import PrometheusMetrics
 from idlewin.catalogue import SHIPPED
-from idlewin.core.load import Reading
+from idlewin.core.load import History, Reading
 from idlewin.core.rule import Activity
 from idlewin.core.target import Demand
 from idlewin.source import SourceKind, filled
@@ -185,6 +185,15 @@ class Lived:
             assert old in query, f"{source} has no {old!r} any more"
             query = query.replace(old, new)
         return self.values(query, found.keys, at)
+
+    def past(self, source: str) -> History:
+        """The past of all that a demand source shows, as forecasts see it, by steps of 20 s."""
+        metrics = PrometheusMetrics(self._prometheus.url, SystemClock(), window=WINDOW)
+        try:
+            asked = rule(Demand(source=source))
+            return metrics.history(asked, timedelta(minutes=30), timedelta(seconds=20))
+        finally:
+            metrics.close()
 
     def reading(self, source: str, match: Mapping[str, str], at: float) -> Reading:
         """What the shipped adapter made of it."""

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import pytest
 
 from idlewin.catalogue import SHIPPED
+from idlewin.source import SourceKind
 from tests.contract.lived import Lived, samples
 
 pytestmark = pytest.mark.controlplane
@@ -151,6 +152,18 @@ def test_a_source_gives_one_series_for_each_key(
     lived: Lived, source: str, sample: str, scene: str, later: bool, expected: Mapping[str, object]
 ) -> None:
     assert lived.of_source(source, lived.at(sample, scene, later=later)) == expected
+
+
+@pytest.mark.parametrize(
+    "source",
+    [name for name, source in SHIPPED.sources.items() if source.kind is not SourceKind.ACTIVITY],
+)
+def test_the_past_of_a_source_shows_when_it_was_busy(lived: Lived, source: str) -> None:
+    """Its query also stands inside of a subquery, with the values that cannot be told apart."""
+    past = lived.past(source)
+
+    assert past.busy
+    assert past.covers.start <= past.busy[0].start
 
 
 def test_each_source_has_cases_and_each_sample_says_where_it_is_from() -> None:
