@@ -46,7 +46,7 @@ def prometheus(server: Prometheus) -> Prometheus:
 
 @pytest.fixture(scope="session")
 def lived(promlab_programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lived]:
-    """All samples of exporters, lived through once; 40 s, shared by every test."""
+    """All samples of exporters, lived through once; 45 s, shared by every test."""
     folder = tmp_path_factory.mktemp("lived") / "prometheus"
     with (
         Stage(samples()) as stage,

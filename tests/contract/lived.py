@@ -30,7 +30,7 @@ from tests.labs.promlab.exporters import Served
 from tests.labs.promlab.prometheus import Prometheus
 
 FOLDER = Path(__file__).with_name("sources")
-WINDOW = timedelta(seconds=6)
+WINDOW = timedelta(seconds=8)
 #: A scene's second instant: its changes are older than the window by more than a scrape.
 LATER_S = WINDOW.total_seconds() + 2
 #: The body of a scene in which the exporter does not answer.
@@ -181,7 +181,7 @@ class Lived:
         found = SHIPPED.sources[source]
         query = filled(found.query, WINDOW)
         if without is not None:
-            old, new = (text.replace("$window", "6s") for text in without)
+            old, new = (filled(text, WINDOW) for text in without)
             assert old in query, f"{source} has no {old!r} any more"
             query = query.replace(old, new)
         return self.values(query, found.keys, at)
