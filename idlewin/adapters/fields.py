@@ -19,7 +19,9 @@ from idlewin.core.text import in_utc
 Json = dict[str, Any]
 
 #: Annotations of other tools are not read, and may be very long.
-_ANNOTATIONS = ("idlewin.dev/", "kueue.x-k8s.io/")
+_ANNOTATIONS = (
+    "idlewin.dev/", "kueue.x-k8s.io/", "serving.kserve.io/", "autoscaling.keda.sh/",
+)  # fmt: skip
 _META = (
     "name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp",
     "deletionTimestamp", "labels", "finalizers",

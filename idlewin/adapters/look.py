@@ -17,7 +17,7 @@ from idlewin.adapters.fields import claims, labels_of, whole
 from idlewin.adapters.objects import batch_owner, ended, node_dead, other_owner, pod_of
 from idlewin.adapters.queues import epoch_of, queue_of, workload_of
 from idlewin.adapters.quota import leaks, reach
-from idlewin.adapters.serving import KINDS, Around, Kind, kind_of
+from idlewin.adapters.serving import KINDS, SCALED_OBJECT, Around, Kind, kind_of
 from idlewin.adapters.store import Store, key_of
 from idlewin.adapters.watched import Watched
 from idlewin.adapters.webhooks import inside
@@ -72,11 +72,15 @@ class Look:
 
     def _around(self, kind: Kind, raw: Json) -> Around:
         namespace = raw["metadata"]["namespace"]
+        makes_pods = kind.scaled(raw) or f"{kind.kind} {namespace}/{raw['metadata']['name']}"
         known = self._stores.namespaces.get("", namespace)
         hooks = [one for store in self._stores.webhooks for one in store.all()]
         return Around(
             resource=self._scope.resource,
             autoscalers=tuple(self._stores.autoscalers.by("namespace", namespace)),
+            scaled_objects=tuple(
+                self._stores.serving[SCALED_OBJECT.kind].by("scaled", str(makes_pods))
+            ),
             # Of a namespace that is not seen nothing is said; that it is not, is.
             inside_kueue=known is not None
             and inside(
@@ -180,10 +184,10 @@ def targets_of(stores: Watched, scope: Scope) -> list[tuple[Kind, Json]]:
         if (kind := kind_of(ref)) and (
             raw := stores.serving[kind.kind].get(ref.namespace, ref.name)
         ):
-            found[(kind.kind, *key_of(raw))] = (kind, raw)
+            found[(kind.kind, *key_of(raw))] = (kind, stores.target(kind, raw))
     for kind in KINDS:
         for raw in stores.serving[kind.kind].by("rule", scope.rule):
-            found.setdefault((kind.kind, *key_of(raw)), (kind, raw))
+            found.setdefault((kind.kind, *key_of(raw)), (kind, stores.target(kind, raw)))
     return list(found.values())
 
 
@@ -227,6 +231,10 @@ def refresh(api: Api, stores: Watched, scope: Scope) -> None:
     marked = [(kind, key_of(raw)) for kind, raw in targets_of(stores, scope)]
     for kind, key in dict.fromkeys(named + marked):
         _read(api, stores.serving[kind.kind], kind.path(*key), key)
+        stored = stores.serving[kind.kind].get(*key)
+        if stored and (ref := kind.scaled(stored)) and (below := kind_of(ref)):
+            where = (ref.namespace, ref.name)
+            _read(api, stores.serving[below.kind], below.path(*where), where)
     _refresh_pods(api, stores, scope)
     _refresh_queues(api, stores, scope)
 

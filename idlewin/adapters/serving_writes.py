@@ -10,6 +10,7 @@ from idlewin.adapters.fields import annotation
 from idlewin.adapters.serving import Kind, kind_of
 from idlewin.adapters.store import version_of
 from idlewin.adapters.watched import RULES, Watched
+from idlewin.codec import read_record
 from idlewin.core.decision import ForgetRecord, ScaleBack, ScaleToZero
 from idlewin.core.pool import MANAGER, RECORD, Record
 from idlewin.core.target import Ref
@@ -33,13 +34,21 @@ class ServingWrites:
             epoch=action.epoch,
             resource=action.resource,
             nodes=action.nodes,
+            settings=action.settings,
         )
 
-        def patch(raw: Json) -> Json | None:
+        def patch(found: Json) -> Json | None:
+            raw = self._whole(kind, found)
             record = kind.record(raw)
             if kind.replicas(raw) == 0 and record == ours:
                 return None
-            written = action.generation not in (0, raw["metadata"].get("generation"))
+            generation = raw["metadata"].get("generation")
+            written = (
+                action.generation not in (0, generation)
+                or kind.changed(raw, action.settings)
+                # Its owner has raised it in this very window, and it cannot be told otherwise.
+                or (kind.void(raw) and _newest(raw, ours) >= ours.epoch)
+            )
             if record is not None or written or kind.replicas(raw) != action.replicas:
                 raise ChangedError(
                     f"{action.target} is not as it was remembered: replicas {kind.replicas(raw)}, "
@@ -57,7 +66,16 @@ class ServingWrites:
         """One patch of replicas and record, if the target is still at our zero."""
         kind = _kind(action.target)
 
-        def patch(raw: Json) -> Json:
+        ours = Record(
+            rule=action.rule,
+            uid=action.uid,
+            replicas=action.replicas,
+            epoch=action.epoch,
+            settings=action.settings,
+        )
+
+        def patch(found: Json) -> Json:
+            raw = self._whole(kind, found)
             record = kind.record(raw)
             if kind.replicas(raw) != 0:
                 raise RefusalError(f"{action.target}: its owner has raised it; that is kept")
@@ -66,7 +84,7 @@ class ServingWrites:
             _of_this_window(record, action)
             if (writer := kind.writer(raw)) not in ("", MANAGER):
                 raise RefusalError(f"{action.target} is at 0 by {writer}; that is kept")
-            return kind.back(action.replicas)
+            return kind.back(raw, ours)
 
         self._still_ours(action)
         return self._change_target(action, patch)
@@ -94,9 +112,23 @@ class ServingWrites:
             if record is not None and record.rule != action.rule:
                 return None
             _of_this_window(record, action)
-            return kind.forget() if annotation(raw, RECORD) else None
+            return kind.forget(raw, action.settings) if annotation(raw, RECORD) else None
 
         return self._change_target(action, patch)
+
+    def _whole(self, kind: Kind, raw: Json) -> Json:
+        """A target with what it scales as that is now, where that is another object."""
+        ref = kind.scaled(raw)
+        below = kind_of(ref) if ref else None
+        if ref is None or below is None:
+            return raw
+        path = below.path(ref.namespace, ref.name)
+        try:
+            return {**raw, "scaled": self._changes.anew(self._stores.serving[below.kind], path)}
+        except ApiError as error:
+            if not error.gone:
+                raise
+            return {**raw, "scaled": None}
 
     def _change_target(
         self,
@@ -112,6 +144,12 @@ class ServingWrites:
         return self._changes.change(
             self._stores.serving[kind.kind], path, guarded, key=key, tries=tries
         )
+
+
+def _newest(raw: Json, ours: Record) -> int:
+    """The epoch of a record of this rule on a target, whether it says anything or not."""
+    found = read_record(annotation(raw, RECORD) or "{}")[0]
+    return found.epoch if found is not None and found.rule == ours.rule else -1
 
 
 def _of_this_window(record: Record | None, action: ScaleBack | ForgetRecord) -> None:

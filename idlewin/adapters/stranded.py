@@ -14,7 +14,7 @@ from idlewin.adapters.fields import annotation
 from idlewin.adapters.objects import rule_of, trim_rule
 from idlewin.adapters.queues import epoch_of, left_of, policy_of
 from idlewin.adapters.serving import KINDS, Kind
-from idlewin.adapters.watched import QUEUES, RULES, recorded_by
+from idlewin.adapters.watched import QUEUES, RULES, recorded_on
 from idlewin.core.phase import Phase
 from idlewin.core.pool import ADOPTED_BY, MANAGER, RuleObject, StopPolicy
 
@@ -55,7 +55,7 @@ def stranded(api: Api) -> Stranded:
     # The rules last: a mark that was there before, and has no rule now, is nobody's.
     targets = [(kind, raw) for kind in KINDS for raw in _all(api, kind.watch_path)]
     zeros = {raw["metadata"]["uid"] for kind, raw in targets if _at_our_zero(kind, raw)}
-    marked = {name for _, raw in targets for name in recorded_by(raw)}
+    marked = {name for kind, raw in targets for name in recorded_on(kind, raw)}
     marked |= {annotation(raw, ADOPTED_BY) for raw in _all(api, QUEUES) if _open_by_us(raw)}
     rules = sorted((rule_of(trim_rule(raw)) for raw in _all(api, RULES)), key=lambda r: r.name)
     marked |= {rule.name for rule in rules if zeros & _not_lowered(rule)}

@@ -9,7 +9,7 @@ from typing import Any
 
 from idlewin.adapters.fields import annotation, claims, labels_of
 from idlewin.adapters.objects import rule_of
-from idlewin.adapters.serving import kind_of
+from idlewin.adapters.serving import KINDS, Kind, kind_of
 from idlewin.adapters.watched import Watched, recorded_by
 from idlewin.core.pool import ADOPTED_BY, Scope
 from idlewin.core.scope import scope_of
@@ -31,8 +31,9 @@ class Concerns:
         self._listen(stores.nodes.subscribe, self._of_node)
         self._listen(stores.pods.subscribe, self._of_pod)
         self._listen(stores.autoscalers.subscribe, self._of_autoscaler)
-        for name, store in stores.serving.items():
-            self._listen(store.subscribe, partial(self._of_target, name))
+        for kind in KINDS:
+            store = stores.serving[kind.kind]
+            self._listen(store.subscribe, partial(self._of_target, kind))
         for stored in stores.rules.all():
             self._rule_changed("ADDED", stored)
         # A pool that could not be looked at is looked at as soon as it can be, changed or not.
@@ -97,11 +98,24 @@ class Concerns:
         near = [ref for ref in scope.targets if ref.namespace == namespace]
         found = ((kind, self._stores.serving[kind.kind].get(namespace, ref.name))
                  for ref in near if (kind := kind_of(ref)))  # fmt: skip
-        return any(raw is not None and kind.owns(raw, pod) for kind, raw in found)
+        return any(
+            raw is not None and kind.owns(self._stores.target(kind, raw), pod)
+            for kind, raw in found
+        )
 
-    def _of_target(self, kind: str, target: Json) -> Iterator[str]:
-        yield from self._with_target(kind, target["metadata"])
+    def _of_target(self, kind: Kind, target: Json) -> Iterator[str]:
+        meta = target["metadata"]
+        yield from self._with_target(kind.kind, meta)
         yield from recorded_by(target)
+        if ref := kind.scaled(target):
+            where = {"namespace": ref.namespace, "name": ref.name}
+            yield from self._with_target(ref.kind, where)
+        for above in KINDS:
+            # Its replicas and its pods are those of what scales it.
+            name = f"{kind.kind} {meta['namespace']}/{meta['name']}"
+            for one in self._stores.serving[above.kind].by("scaled", name):
+                yield from self._with_target(above.kind, one["metadata"])
+                yield from recorded_by(one)
 
     def _of_autoscaler(self, scaler: Json) -> Iterator[str]:
         aim = scaler["spec"]["scaleTargetRef"]

@@ -22,7 +22,7 @@ from idlewin.adapters.queues import (
     trim_workload,
 )
 from idlewin.adapters.reflector import Reflector, Timing
-from idlewin.adapters.serving import KINDS
+from idlewin.adapters.serving import KINDS, Kind, kind_of
 from idlewin.adapters.serving.replicated import trim_autoscaler
 from idlewin.adapters.store import Store
 from idlewin.adapters.webhooks import trim_webhooks
@@ -50,6 +50,7 @@ class Watched:
         self._api, self._timing = api, timing
         self._reflectors: list[Reflector] = []
         self._checks: list[Reflector] = []
+        self._optional: dict[Reflector, str] = {}
         self.rules = self._add(RULES, trim_rule)
         self.queues = self._add(QUEUES, trim_queue, rule=_adopted_by)
         self.cohorts = self._add_check(f"{KUEUE}/cohorts", trim_cohort)
@@ -57,9 +58,7 @@ class Watched:
         self.workloads = self._add(
             WORKLOADS, trim_workload, admitted=_admitted_by, local=_local_of_workload
         )
-        self.serving = {
-            kind.kind: self._add(kind.watch_path, kind.trim, rule=recorded_by) for kind in KINDS
-        }
+        self.serving = {kind.kind: self._add_kind(kind) for kind in KINDS}
         self.autoscalers = self._add_check(
             "/apis/autoscaling/v2/horizontalpodautoscalers", trim_autoscaler, namespace=_namespace
         )
@@ -83,6 +82,17 @@ class Watched:
         reflector = Reflector(self._api, path, store, self._timing)
         reflector.back = self._hurry
         self._reflectors.append(reflector)
+        return store
+
+    def _add_kind(self, kind: Kind) -> Store:
+        store = self._add(
+            kind.watch_path,
+            kind.trim,
+            rule=lambda stored: recorded_on(kind, stored),
+            scaled=lambda stored: map(str, filter(None, (kind.scaled(stored),))),
+        )
+        if kind.optional:
+            self._optional[self._reflectors[-1]] = kind.kind
         return store
 
     def _add_check(
@@ -116,7 +126,8 @@ class Watched:
     def wait_synced(self, timeout: timedelta) -> bool:
         """Whether all kinds were listed once, within a time; those for checks were tried."""
         end = monotonic() + timeout.total_seconds()
-        awaited = [one.tried if one in self._checks else one.synced for one in self._reflectors]
+        tried = {*self._checks, *self._optional}
+        awaited = [one.tried if one in tried else one.synced for one in self._reflectors]
         return all(event.wait(max(0, end - monotonic())) for event in awaited)
 
     def trouble(self, *, synced_only: bool = False) -> tuple[str, ...]:
@@ -126,7 +137,21 @@ class Watched:
             for one in self._reflectors
             if one not in self._checks
             and not (one.synced.is_set() if synced_only else one.in_touch)
+            and self._needed(one)
         )
+
+    def _needed(self, reflector: Reflector) -> bool:
+        """Whether a rule rests on what it shows: a cluster may have no KServe, or hide it."""
+        kind = self._optional.get(reflector)
+        return kind is None or any(kind in _kinds_of(rule) for rule in self.rules.all())
+
+    def target(self, kind: Kind, stored: Json) -> Json:
+        """A target of a store with what it scales, where that is another object."""
+        ref = kind.scaled(stored)
+        below = kind_of(ref) if ref else None
+        if ref is None or below is None:
+            return stored
+        return {**stored, "scaled": self.serving[below.kind].get(ref.namespace, ref.name)}
 
     def unseen(self) -> tuple[str, ...]:
         """Kinds for checks that the stores do not show as they are, each with the reason."""
@@ -172,6 +197,19 @@ def _admitted_by(workload: Json) -> Iterable[str]:
 
 def _local_of_workload(workload: Json) -> Iterable[str]:
     return (f"{workload['metadata']['namespace']}/{workload['spec'].get('queueName', '')}",)
+
+
+def _kinds_of(rule: Json) -> Iterator[str]:
+    """The kinds that a rule's spec and window name, whether the rest of it can be read or not."""
+    named = (rule.get("spec") or {}).get("serving") or ()
+    window = (rule.get("status") or {}).get("window") or {}
+    refs = [target.get("ref") or {} for target in window.get("targets") or ()]
+    return (str(one.get("kind")) for one in (*named, *refs))
+
+
+def recorded_on(kind: Kind, target: Json) -> Iterable[str]:
+    """The rule that a record names, where that record says anything."""
+    return () if kind.void(target) else recorded_by(target)
 
 
 def recorded_by(target: Json) -> Iterable[str]:

@@ -65,6 +65,8 @@ class ScaleToZero:
     """The labels of the nodes that they are on, for the record."""
     generation: int = 0
     """0: not known."""
+    settings: dict[str, str] = field(default_factory=dict)
+    """``Target.settings`` as remembered: it is lowered only with these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,19 +83,23 @@ class ScaleBack:
     replicas: int
     rule: str
     epoch: int
+    settings: dict[str, str] = field(default_factory=dict)
+    """Given back with them, or, where it is held until it is ready, by ForgetRecord."""
 
 
 @dataclass(frozen=True, slots=True)
 class ForgetRecord:
-    """Take our record off a target that its owner has raised; nothing else of it is written.
+    """Take our record off a target that its owner has raised, or that we have let settle.
 
-    Refused where the record is of a later epoch: another window has begun meanwhile.
+    Nothing else of it is written but the settings that are still ours. Refused where the record is
+    of a later epoch: another window has begun meanwhile.
     """
 
     target: Ref
     uid: str
     rule: str
     epoch: int
+    settings: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,7 @@ def down(s: Situation) -> dict[str, datetime]:
     found = {}
     for serving in s.rule.serving if s.rule else ():
         now, since = s.pool.target(serving.ref), s.down_since.get(str(serving.ref))
-        if now and since and str(serving.ref) in s.status.seen_up:
+        if now and not now.resting and since and str(serving.ref) in s.status.seen_up:
             # A pod that is made anew takes its start-up; nobody is on the way to a zero.
             found[str(serving.ref)] = since + (serving.ready_timeout if now.replicas else NO_TIME)
     return found
@@ -109,7 +109,8 @@ def of_move(s: Situation, reason: Reason) -> str:
     match reason:
         case Reason.YIELD_OVERDUE:
             held = _named([str(pod) for pod in s.pool.pods])
-            return f"serving did not leave within yieldTimeout; the cards were held by {held}"
+            told = f"serving did not leave within yieldTimeout; the cards were held by {held}"
+            return "; ".join([told, *_unheeded(s)])
         case Reason.DRAIN_OVERDUE:
             held = _named([str(pod) for pod in batch.batch_pods(s)])
             return f"batch did not leave within drainTimeout: {held}"
@@ -121,6 +122,16 @@ def of_move(s: Situation, reason: Reason) -> str:
             )
         case _:
             return ""
+
+
+def _unheeded(s: Situation) -> list[str]:
+    """Who was told to stop, and what to look into where that is not heeded."""
+    return [
+        f"{now.ref} was told to stop by {now.lever}"
+        for target in whose.remembered(s)
+        if (now := whose.same(s, target)) and now.replicas == 0 and now.lever
+        if any(pod.owner == str(now.ref) for pod in s.pool.pods)
+    ]
 
 
 def of_return(window: Window) -> str:

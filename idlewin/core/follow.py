@@ -141,6 +141,7 @@ def _remember(s: Situation, rule: Rule) -> tuple[Remembered, ...]:
             claims=target.claims,
             generation=target.generation,
             template=target.template,
+            settings=target.settings,
             ready_timeout=serving.ready_timeout,
             on_overdue=serving.on_overdue,
         )

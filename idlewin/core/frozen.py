@@ -59,7 +59,9 @@ def _target_change(s: Situation, target: Remembered) -> str:
     untouched = not target.lowered and now.record is None
     if untouched and now.replicas != target.replicas:
         return f"{target.ref} has {now.replicas} replicas by {now.replicas_writer or 'somebody'}"
-    if untouched and target.generation not in (0, now.generation):
+    if untouched and (
+        target.generation not in (0, now.generation) or now.settings != target.settings
+    ):
         # Perhaps we did lower it, and heard nothing: who raised it then took our record off.
         return f"{target.ref} was written, last by {now.replicas_writer or 'somebody'}"
     if target.template and now.template != target.template:

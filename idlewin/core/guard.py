@@ -251,11 +251,15 @@ def handover_complete(s: Situation) -> Checks:
         for t in whose.remembered(s)
         if (now := whose.same(s, t)) and now.ready < now.replicas
     ]
+    settling = [
+        str(now.ref) for t in whose.remembered(s) if (now := whose.same(s, t)) and now.settling
+    ]
     pods, kept = [str(p) for p in batch.ours_still_there(s)], list(whose.kept(s))
     open_ = [queue.name for _, queue in sealing.entries(s) if sealing.stands_open(s, queue)]
     return (
         Check("targets to restore", not away, _listed(away), "none", Reason.SERVING_STARTING),
         Check("not ready", not starting, _listed(starting), "none", Reason.SERVING_STARTING),
+        Check("held by us", not settling, _listed(settling), "none", Reason.SERVING_STARTING),
         Check("batch pods", not pods, _listed(pods), "none", Reason.BATCH_LEAVING),
         Check("queues open", not open_, _listed(open_), "none", Reason.QUEUES_NOT_SETTLED),
         Check("kept as others scaled them", passed=True, observed=_listed(kept)),

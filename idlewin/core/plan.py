@@ -68,6 +68,7 @@ def _lower(s: Situation) -> Iterator[Action]:
                 resource=s.window.resource if s.window else "",
                 nodes=s.window.node_selector if s.window else {},
                 generation=target.generation,
+                settings=target.settings,
             )
 
 
@@ -77,16 +78,19 @@ def _restore(s: Situation) -> Iterator[Action]:
     free = sealing.shut(s) and not batch.batch_pods(s)
     for target in whose.remembered(s):
         now = whose.same(s, target)
-        if now is None or target.restored:
+        ours = (s.object.name, s.status.epoch, target.settings)
+        if now is not None and now.settling:
+            # Its own scaler may lower it at once: not before it was seen back.
+            if now.ready >= now.replicas or s.object.deleting:
+                yield ForgetRecord(target.ref, target.uid, *ours)
+        elif now is None or target.restored:
             continue
-        if target.ref in due:
+        elif target.ref in due:
             # Without a claim nothing but us keeps it off the cards while batch is there.
             if now.claims or free or s.forced:
-                yield ScaleBack(
-                    target.ref, target.uid, target.replicas, s.object.name, s.status.epoch
-                )
+                yield ScaleBack(target.ref, target.uid, target.replicas, *ours)
         elif now.record is not None:
-            yield ForgetRecord(target.ref, target.uid, s.object.name, s.status.epoch)
+            yield ForgetRecord(target.ref, target.uid, *ours)
     for pod in failure.to_restart(s, s.window) if s.window else ():
         yield EvictPod(pod, delete=True)
 
@@ -217,7 +221,9 @@ def handover(s: Situation) -> Actions:
     name, epoch = s.object.name, next_epoch(s)
     return (
         *(
-            ScaleToZero(t.ref, t.uid, t.replicas, t.resource_version, name, epoch)
+            ScaleToZero(
+                t.ref, t.uid, t.replicas, t.resource_version, name, epoch, settings=t.settings
+            )
             for t in targets
             if t and t.replicas > 0
         ),

@@ -53,6 +53,8 @@ class Record:
     """The window's cards: who else is on them has to be seen, whatever else is lost."""
     nodes: dict[str, str] = field(default_factory=dict)
     """The labels of the nodes that they are on."""
+    settings: dict[str, str] = field(default_factory=dict)
+    """``Target.settings``, as they were."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +78,15 @@ class Target:
     """Who wrote spec.replicas last."""
     generation: int = 0
     """Counts the writes of its spec, and on some kinds those of its annotations."""
+    settings: dict[str, str] = field(default_factory=dict)
+    """What its size rests on beside its replicas, on some kinds: other settings are somebody's
+    write, and they are given back as they were. What they mean is the kind's business."""
+    settling: bool = False
+    """We hold it at its count until it is ready; only then it is its owner's again."""
+    resting: bool = False
+    """At 0 by its own scaler, which raises it on demand: that is no fall."""
+    lever: str = ""
+    """What makes its controller stop it, where that is not its replicas."""
     template: str = ""
     """A digest of its pod template: another one is a deploy."""
     trouble: tuple[str, ...] = ()

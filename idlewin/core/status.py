@@ -41,6 +41,8 @@ class Remembered:
     """Its generation; another one before we lowered it is somebody's write. 0: not known."""
     template: str = ""
     """A digest of its pod template; empty: not known, so not compared."""
+    settings: dict[str, str] = field(default_factory=dict)
+    """What its size rested on beside its replicas; given back as it was."""
     lowered: bool = False
     """Our patch to zero was accepted."""
     restored: bool = False

@@ -62,6 +62,7 @@ def _from_record(target: Target) -> Remembered:
         uid=target.uid,
         replicas=target.record.replicas,
         claims=target.claims,
+        settings=target.record.settings,
         lowered=target.replicas == 0,
     )
 

@@ -184,7 +184,7 @@ class Serving:
     api_version: str
     """The API of its kind, such as apps/v1."""
     kind: str
-    """Deployment or StatefulSet; no other kind can be lowered yet."""
+    """Deployment, StatefulSet, KServe's InferenceService, or KEDA's ScaledObject."""
     namespace: str
     """Its namespace."""
     name: str

@@ -104,8 +104,12 @@ class Controller:
         (self._container,) = pod["containers"]
         self._name = f"{deployment['metadata']['name']}-{os.getpid()}"
         self.port = free_ports(1)[0]
+        # What an optional ConfigMap is mounted as where there is none: an empty folder.
+        sources = folder / "sources"
+        sources.mkdir(parents=True, exist_ok=True)
         self._options = {
             "--kubeconfig": str(self.kubeconfig),
+            "--sources": str(sources),
             "--listen": f"{HOST}:{self.port}",
             **(options or {}),
         }

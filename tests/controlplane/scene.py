@@ -115,15 +115,18 @@ class Scene(Setting):
 
     def serving_pods(self) -> list[Json]:
         pods = self.api.list(f"/api/v1/namespaces/{self.namespace}/pods")
-        return [pod for pod in pods if pod["metadata"]["labels"].get("app") in self.targets]
+        return [pod for pod in pods if self.serves(pod)]
+
+    def serves(self, pod: Json) -> bool:
+        """Whether a pod of our namespace is of one of the targets."""
+        return pod["metadata"].get("labels", {}).get("app") in self.targets
 
     def holders(self) -> list[str]:
         """The pods on the node that hold a card, or are serving's."""
         return [
             f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
             for pod in self.api.list("/api/v1/pods")
-            if pod["spec"].get("nodeName") == self.node
-            and (pod["metadata"].get("labels", {}).get("app") in self.targets or _claims(pod))
+            if pod["spec"].get("nodeName") == self.node and (self.serves(pod) or _claims(pod))
         ]
 
     def events(self) -> list[Json]:
@@ -165,10 +168,7 @@ class Scene(Setting):
         for (kind, namespace, name), pod in world.items():
             if kind != "Pod" or pod["status"].get("phase") in ("Succeeded", "Failed"):
                 continue
-            if (
-                namespace == self.namespace
-                and pod["metadata"].get("labels", {}).get("app") in self.targets
-            ):
+            if namespace == self.namespace and self.serves(pod):
                 serving.append(name)
             elif pod["spec"].get("nodeName") == self.node and _claims(pod):
                 batch.append(name)

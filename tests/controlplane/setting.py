@@ -49,6 +49,9 @@ class Setting:
     ready_after: str = ""
     claims: bool = True
     """Whether a serving pod claims its card from the scheduler."""
+    api_version: str = "apps/v1"
+    kind: str = "Deployment"
+    """The kind of the targets, as the rule names it."""
     demand: Any = None
     """The demand of each target; none: what the exporter plays for this scene."""
 
@@ -103,7 +106,7 @@ class Setting:
             "template": {"metadata": {"labels": labels, "annotations": marks}, "spec": pod},
         }
         body = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": target}}
-        self.api.post(self.target_path("").rstrip("/"), {**body, "spec": spec})
+        self.api.post(self.workload_path("").rstrip("/"), {**body, "spec": spec})
 
     def spec(self, **changes: Any) -> Json:
         """The rule's spec; ``changes`` are merged into it, as a JSON merge patch is."""
@@ -117,8 +120,8 @@ class Setting:
             },
             "serving": [
                 {
-                    "apiVersion": "apps/v1",
-                    "kind": "Deployment",
+                    "apiVersion": self.api_version,
+                    "kind": self.kind,
                     "namespace": self.namespace,
                     "name": target,
                     "demand": demand,
@@ -178,6 +181,10 @@ class Setting:
     # -- where it is
 
     def target_path(self, target: str) -> str:
+        return self.workload_path(target)
+
+    def workload_path(self, target: str) -> str:
+        """The Deployment that has a target's pods."""
         return f"/apis/apps/v1/namespaces/{self.namespace}/deployments/{target}"
 
     @property

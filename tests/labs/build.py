@@ -15,6 +15,7 @@ import collections
 import contextlib
 import fcntl
 import hashlib
+import importlib
 import importlib.util
 import json
 import os
@@ -60,10 +61,14 @@ class Lab:
     name: str
     programs: tuple[Program, ...]
     sources: tuple[str, ...]
+    within: str = ""
+    """The folder that its own is in."""
+    renders: tuple[str, str, str] | None = None
+    """Manifests that a module ships: by which of our modules, of which, into which file."""
 
     @property
     def folder(self) -> Path:
-        return HERE / self.name
+        return HERE / self.within / self.name
 
 
 # Without its version the API server says that it is v0.0.0, and its clients act on that.
@@ -85,6 +90,42 @@ LABS = {
             ),
         ),
         sources=("go.mod", "go.sum", "cmd/**/*.go", "kueue_manifests.py"),
+        renders=("tests.labs.kubelab.kueue_manifests", "sigs.k8s.io/kueue", "kueue.json"),
+    ),
+    # Two modules: their Kubernetes libraries do not fit together.
+    "kserve": Lab(
+        name="kserve",
+        programs=(Program(name="kserve", package="./cmd/kserve"),),
+        sources=("go.mod", "go.sum", "cmd/**/*.go", "kserve_manifests.py"),
+        within="servinglab",
+        renders=(
+            "tests.labs.servinglab.kserve.kserve_manifests",
+            "github.com/kserve/kserve",
+            "kserve.json",
+        ),
+    ),
+    "keda": Lab(
+        name="keda",
+        programs=(
+            Program(
+                name="keda",
+                package="github.com/kedacore/keda/v2/cmd/operator",
+                versions=(
+                    (
+                        "github.com/kedacore/keda/v2/version.Version",
+                        "github.com/kedacore/keda/v2",
+                        r"(?<=v).+",
+                    ),
+                ),
+            ),
+        ),
+        sources=("go.mod", "go.sum", "keda_manifests.py"),
+        within="servinglab",
+        renders=(
+            "tests.labs.servinglab.keda.keda_manifests",
+            "github.com/kedacore/keda/v2",
+            "keda.json",
+        ),
     ),
     # Service discovery of the clouds is left out: tests scrape static targets.
     "promlab": Lab(
@@ -242,12 +283,11 @@ def _build_into(lab: Lab, go: Path, out: Path) -> None:
         command = [str(go), "build", "-v", f"-ldflags=-s -w {' '.join(stamps)}"]
         command += [f"-tags={program.tags}", "-o", str(out / program.name), program.package]
         _run_with_progress(f"{lab.name}: {program.name}", command, lab.folder, environment)
-    if lab.name == "kubelab":
-        # Imported late: only this lab needs PyYAML to be built.
-        from tests.labs.kubelab.kueue_manifests import render
-
-        module = Path(ask("list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kueue"))
-        (out / "kueue.json").write_text(json.dumps(render(module)))
+    if lab.renders:
+        # Imported late: only these labs need PyYAML to be built.
+        renderer, module, file = lab.renders
+        folder = Path(ask("list", "-m", "-f", "{{.Dir}}", module))
+        (out / file).write_text(json.dumps(importlib.import_module(renderer).render(folder)))
 
 
 def _run_with_progress(

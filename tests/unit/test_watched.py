@@ -90,6 +90,32 @@ def test_a_kind_that_a_return_rests_on_is_needed_for_each_look(kind):
                 cluster.look(SCOPE, fresh=fresh)
 
 
+@pytest.mark.parametrize("kind", ["inferenceservices", "scaledobjects"])
+def test_a_kind_that_no_rule_names_may_be_hidden_or_absent(kind):
+    for status in (403, 404):
+        with watching(f"/{kind}", status=status) as cluster:
+            assert cluster.wait_synced(PATIENCE)
+            assert cluster.look(SCOPE, fresh=True).unseen == ()
+            assert cluster.trouble() == ()
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {"spec": {"serving": [{"kind": "InferenceService"}]}},
+        {"status": {"window": {"targets": [{"ref": {"kind": "InferenceService"}}]}}},
+    ],
+)
+def test_a_kind_that_a_rule_rests_on_is_needed_for_each_look(rule):
+    meta = {"name": "b580", "uid": "r", "generation": 1, "resourceVersion": "6"}
+    with watching("/inferenceservices") as cluster:
+        assert cluster.wait_synced(PATIENCE)
+        cluster._stores.rules.upsert({"metadata": meta, **rule})
+
+        with pytest.raises(LookError, match="/inferenceservices: forbidden"):
+            cluster.look(SCOPE)
+
+
 def test_where_all_is_seen_nothing_is_told():
     with watching("/none") as cluster:
         assert cluster.wait_synced(PATIENCE)

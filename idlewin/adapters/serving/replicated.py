@@ -31,6 +31,7 @@ Json = dict[str, Any]
 #: Who has written a zero since our record, where Kubernetes does not say.
 BY_SCALE = "somebody, through /scale"
 KEDA = "scaledobject.keda.sh/name"
+_PAUSED = "autoscaling.keda.sh/paused"
 QUEUED = "kueue.x-k8s.io/queue-name"
 
 
@@ -41,6 +42,8 @@ class Around:
     resource: str
     autoscalers: tuple[Json, ...] = ()
     """The trimmed HPAs of its namespace."""
+    scaled_objects: tuple[Json, ...] = ()
+    """The trimmed ScaledObjects of its namespace."""
     inside_kueue: bool = False
 
 
@@ -56,6 +59,7 @@ class Replicated:
     """Whether a pod of its namespace, that a ``pod_owner`` controls, is its."""
     dangers: Callable[[Json], Iterator[str]]
     """Why this kind must not be lowered, beyond what all kinds share."""
+    optional: bool = False
 
     @property
     def watch_path(self) -> str:
@@ -95,10 +99,10 @@ class Replicated:
             generation=meta.get("generation", 0),
             ready=trimmed["status"].get("readyReplicas", 0),
             claims=claims(trimmed["spec"]["template"]["spec"], around.resource),
-            record=None if _orphaned(self.record(trimmed), trimmed) else self.record(trimmed),
+            record=None if self._orphaned(trimmed) else self.record(trimmed),
             replicas_writer=trimmed["writer"],
             template=trimmed["spec"]["template"]["digest"],
-            trouble=tuple(self._trouble(trimmed, around.autoscalers)),
+            trouble=tuple(self.trouble(trimmed, around)),
             inside_kueue=around.inside_kueue,
         )
 
@@ -117,7 +121,26 @@ class Replicated:
     def record(self, trimmed: Json) -> Record | None:
         """Our record on it; one that cannot be read is trouble."""
         text = annotation(trimmed, RECORD)
-        return read_record(text)[0] if text else None
+        found = read_record(text)[0] if text else None
+        owner = controller_of(trimmed)
+        # KServe copies the annotations of its own object: that one's record is not this one's.
+        return None if found and owner and owner["uid"] == found.uid else found
+
+    def void(self, trimmed: Json) -> bool:
+        """Whether a record on it is the copy of another object's."""
+        return controller_of(trimmed) is not None and self.record(trimmed) is None
+
+    def settings(self, _trimmed: Json) -> dict[str, str]:
+        """Its size is its replicas."""
+        return {}
+
+    def changed(self, _trimmed: Json, _settings: dict[str, str]) -> bool:
+        """There are no settings that could be."""
+        return False
+
+    def scaled(self, _trimmed: Json) -> Ref | None:
+        """Its pods are its own."""
+        return None
 
     def owns(self, trimmed: Json, pod: Json) -> bool:
         """Whether a pod of the same namespace is its."""
@@ -140,11 +163,11 @@ class Replicated:
             "spec": {"replicas": 0},
         }
 
-    def back(self, replicas: int) -> Json:
+    def back(self, _raw: Json, record: Record) -> Json:
         """The patch that brings it back and takes our record off."""
-        return {"metadata": {"annotations": {RECORD: None}}, "spec": {"replicas": replicas}}
+        return {"metadata": {"annotations": {RECORD: None}}, "spec": {"replicas": record.replicas}}
 
-    def forget(self) -> Json:
+    def forget(self, _raw: Json, _settings: dict[str, str]) -> Json | None:
         """The patch that takes our record off and nothing else."""
         return {"metadata": {"annotations": {RECORD: None}}}
 
@@ -157,12 +180,13 @@ class Replicated:
             name=meta["name"],
         )
 
-    def _trouble(self, trimmed: Json, autoscalers: tuple[Json, ...]) -> Iterator[str]:
+    def trouble(self, trimmed: Json, around: Around) -> Iterator[str]:
+        """Why it must not be lowered, each in a sentence with the remedy."""
         what = str(self._ref(trimmed))
         if owner := controller_of(trimmed):
             yield (
                 f"{what} is controlled by {owner['kind']} {owner['name']}, which would undo what "
-                "idlewin writes; name that object as the target, if idlewin knows its kind"
+                f"idlewin writes; {known_owner(owner)}"
             )
         if "deletionTimestamp" in trimmed["metadata"]:
             yield f"{what} is being deleted; take it out of serving"
@@ -171,36 +195,51 @@ class Replicated:
                 f"{what} is itself queued in LocalQueue {queue}, so Kueue could keep it from "
                 f"coming back; take the label {QUEUED} off it and its pod template"
             )
-        text = annotation(trimmed, RECORD)
-        if text and (why := read_record(text)[1]):
-            yield (
-                f"{what} has a record that cannot be read ({why}); set its replicas by hand, then "
-                f"remove the annotation {RECORD}"
-            )
-        if _orphaned(self.record(trimmed), trimmed):
+        yield from unreadable(what, trimmed, "set its replicas by hand")
+        if self._orphaned(trimmed):
             yield (
                 f"{what} is at 0 and carries the record of another object of its name, as a backup "
                 "brings it back; scale it by hand, for it is not raised from that"
             )
-        for scaler in autoscalers:
-            if self._scales(scaler, trimmed):
-                yield from _scaler_trouble(what, scaler)
+        scalers = [a for a in around.autoscalers if self._scales(a, trimmed)]
+        paused = [o for o in around.scaled_objects if self._scales(o, trimmed)]
+        yield from _scaler_trouble(what, scalers, paused)
         yield from self.dangers(trimmed)
 
+    def _orphaned(self, trimmed: Json) -> bool:
+        return orphaned(self.record(trimmed), trimmed["metadata"], self.replicas(trimmed))
+
     def _scales(self, scaler: Json, trimmed: Json) -> bool:
-        aim = scaler["spec"]["scaleTargetRef"]
+        aim = scaler["spec"].get("scaleTargetRef") or {}
         group = self.api_version.partition("/")[0]
         return (
-            aim["kind"] == self.kind
-            and aim["name"] == trimmed["metadata"]["name"]
+            aim.get("kind", "Deployment") == self.kind
+            and aim.get("name") == trimmed["metadata"]["name"]
             and str(aim.get("apiVersion", group)).partition("/")[0] == group
         )
 
 
-def _orphaned(record: Record | None, trimmed: Json) -> bool:
+def orphaned(record: Record | None, meta: Json, replicas: int) -> bool:
     """Whether a zero carries what another object was: old memory, which says nothing of this."""
-    meta, wanted = trimmed["metadata"], trimmed["spec"].get("replicas")
-    return record is not None and record.uid != meta["uid"] and wanted == 0
+    return record is not None and record.uid != meta["uid"] and replicas == 0
+
+
+def unreadable(what: str, trimmed: Json, remedy: str) -> Iterator[str]:
+    """What is to be told of a record that cannot be read."""
+    text = annotation(trimmed, RECORD)
+    if text and (why := read_record(text)[1]):
+        yield (
+            f"{what} has a record that cannot be read ({why}); {remedy}, then remove the "
+            f"annotation {RECORD}"
+        )
+
+
+def known_owner(owner: Json) -> str:
+    """What to name instead of what this owner would write anew."""
+    group, kind = owner.get("apiVersion", "").partition("/")[0], owner["kind"]
+    if (group, kind) in (("serving.kserve.io", "InferenceService"), ("keda.sh", "ScaledObject")):
+        return f"name {kind} {owner['name']} ({owner['apiVersion']}) as the target instead"
+    return "name that object as the target, if idlewin knows its kind"
 
 
 def trim_autoscaler(raw: Json) -> Json:
@@ -213,18 +252,30 @@ def trim_autoscaler(raw: Json) -> Json:
     )
 
 
-def _scaler_trouble(what: str, scaler: Json) -> Iterator[str]:
-    name = scaler["metadata"]["name"]
-    owner = controller_of(scaler) or {}
-    if scaled := labels_of(scaler).get(KEDA) or (
-        owner.get("kind") == "ScaledObject" and owner["name"]
-    ):
+def _scaler_trouble(what: str, scalers: list[Json], scaled_objects: list[Json]) -> Iterator[str]:
+    # One that its owner has frozen leaves the count alone.
+    live = [one for one in scaled_objects if not _frozen(one)]
+    named = dict.fromkeys(one["metadata"]["name"] for one in live)
+    for scaler in scalers:
+        name, owner = scaler["metadata"]["name"], controller_of(scaler) or {}
+        if scaled := labels_of(scaler).get(KEDA) or (
+            owner.get("kind") == "ScaledObject" and owner["name"]
+        ):
+            named[str(scaled)] = None
+        elif scaler["spec"].get("minReplicas") == 0 or holds(scaler, "ScaledToZero"):
+            yield (
+                f"{what} is scaled to zero and back by HPA {name} itself (minReplicas 0); set its "
+                "minReplicas to 1, so that it leaves a target at 0 alone"
+            )
+    for scaled in named:
         yield (
-            f"{what} is scaled by ScaledObject {scaled}, which raises it again; pause that or "
-            "delete it: KEDA's pause as a kind of serving comes with a later version"
+            f"{what} is scaled by ScaledObject {scaled}, which raises it again; name ScaledObject "
+            f"{scaled} (keda.sh/v1alpha1) as the target instead, so that idlewin pauses it"
         )
-    elif scaler["spec"].get("minReplicas") == 0 or holds(scaler, "ScaledToZero"):
-        yield (
-            f"{what} is scaled to zero and back by HPA {name} itself (minReplicas 0); set its "
-            "minReplicas to 1, so that it leaves a target at 0 alone"
-        )
+
+
+def _frozen(scaled_object: Json) -> bool:
+    marks = scaled_object["metadata"]["annotations"]
+    # As KEDA reads it: what it cannot read is true. A count is set anew at each of its starts.
+    paused = str(marks.get(_PAUSED, "false")) not in ("0", "f", "F", "false", "False", "FALSE")
+    return paused and f"{_PAUSED}-replicas" not in marks

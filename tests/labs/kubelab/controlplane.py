@@ -17,12 +17,12 @@ import secrets
 import signal
 import ssl
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
 from tests.labs.kubelab import kueue, parts, pki
-from tests.labs.kubelab.api import HOST, Api
+from tests.labs.kubelab.api import HOST, Api, T
 from tests.labs.kubelab.audit import AuditLog
 from tests.labs.kubelab.processes import Processes, free_ports
 
@@ -89,6 +89,7 @@ class ControlPlane:
         self.ports = dict(zip(parts.PORTS, free_ports(len(parts.PORTS)), strict=True))
         self._write_files()
         self._commands = parts.commands(self.programs, self.folder, self.ports)
+        self._environments: dict[str, dict[str, str]] = {}
         self.api = Api(self.ports["api"], self.folder / "pki/ca.crt", self.token)
         self.audit = AuditLog(self.folder / "audit.log")
         mark("files")
@@ -115,9 +116,9 @@ class ControlPlane:
         for part in ("kube-scheduler", "kube-controller-manager", "kwok"):
             self.wait_ready(part)
         account = "/api/v1/namespaces/default/serviceaccounts/default"
-        self._wait("kube-controller-manager", lambda: self.api.find(account))
+        self.wait("kube-controller-manager", lambda: self.api.find(account))
         for name in self._nodes:
-            self._wait("kwok", lambda name=name: self.node_ready(name))
+            self.wait("kwok", lambda name=name: self.node_ready(name))
         mark("nodes")
         if self._with_kueue:
             self.wait_ready("kueue")
@@ -131,7 +132,7 @@ class ControlPlane:
 
     def run(self, part: str) -> None:
         """Start a part that is not running. Its output goes to logs/PART.log."""
-        self._processes.run(part, self._commands[part])
+        self._processes.run(part, self._commands[part], self._environments.get(part))
 
     def kill(self, part: str, sig: signal.Signals = signal.SIGTERM) -> None:
         """End one part and wait for its end."""
@@ -169,12 +170,20 @@ class ControlPlane:
                 connection.request("GET", path)
                 return connection.getresponse().status == http.HTTPStatus.OK
 
-        self._wait(part, answers)
+        self.wait(part, answers)
         if part == "kueue":
             kueue.controllers_work(self.api)
 
-    def _wait(self, part: str, check: Any) -> Any:
+    def wait(self, part: str, check: Callable[[], T]) -> T:
+        """What check returns once it is true. Raises StartError, also where the part has ended."""
         return self._processes.wait(part, check, START_TIMEOUT_S)
+
+    def add_part(
+        self, part: str, command: Iterable[str], environment: Mapping[str, str] | None = None
+    ) -> None:
+        """Make a further process known: ``run``, ``kill`` and ``log`` then know it by its name."""
+        self._commands[part] = list(command)
+        self._environments[part] = dict(environment or {})
 
     # what a test sets up
 
@@ -208,7 +217,7 @@ class ControlPlane:
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
         self.api.post("/api/v1/namespaces", body)
         account = f"/api/v1/namespaces/{name}/serviceaccounts/default"
-        self._wait("kube-controller-manager", lambda: self.api.find(account))
+        self.wait("kube-controller-manager", lambda: self.api.find(account))
 
     def service_account_kubeconfig(self, namespace: str, name: str) -> Path:
         """A kubeconfig with a fresh token of an existing service account, good for a day."""
@@ -222,7 +231,7 @@ class ControlPlane:
         )["status"]["token"]
         server = f"https://{HOST}:{self.ports['api']}"
         text = parts.kubeconfig(server, self.ca.cert_pem, token)
-        return self._write(f"kubeconfig-{namespace}-{name}", text)
+        return self.write(f"kubeconfig-{namespace}-{name}", text)
 
     # files
 
@@ -231,22 +240,22 @@ class ControlPlane:
         self.ca = pki.make_ca("kubelab-ca")
         names = ["localhost", "kubernetes.default.svc"]
         server = pki.issue(self.ca, "kubelab", dns=names, ips=[HOST])
-        self._write("pki/ca.crt", self.ca.cert_pem)
-        self._write("pki/server.crt", server.cert_pem)
-        self._write("pki/server.key", server.key_pem)
-        self._write("pki/service-accounts.key", pki.key_pem(pki.new_key()))
-        self._write("pki/tokens.csv", f'{self.token},kubelab-admin,1,"system:masters"\n')
+        self.write("pki/ca.crt", self.ca.cert_pem)
+        self.write("pki/server.crt", server.cert_pem)
+        self.write("pki/server.key", server.key_pem)
+        self.write("pki/service-accounts.key", pki.key_pem(pki.new_key()))
+        self.write("pki/tokens.csv", f'{self.token},kubelab-admin,1,"system:masters"\n')
         url = f"https://{HOST}:{self.ports['api']}"
-        self._write("kubeconfig", parts.kubeconfig(url, self.ca.cert_pem, self.token))
-        self._write("audit-policy.yaml", json.dumps(parts.AUDIT_POLICY))
+        self.write("kubeconfig", parts.kubeconfig(url, self.ca.cert_pem, self.token))
+        self.write("audit-policy.yaml", json.dumps(parts.AUDIT_POLICY))
         # The container runtimes' own format, which KWOK takes apart.
         said = "2026-01-01T00:00:00.000000000Z stdout F this pod is simulated\n"
-        self._write("kwok.yaml", parts.kwok_config(self._write("pod.log", said)))
+        self.write("kwok.yaml", parts.kwok_config(self.write("pod.log", said)))
         if not self._with_kueue:
             return
         self._certificates = kueue.Certificates()
-        self._write("pki/kueue/tls.crt", self._certificates.webhook.cert_pem)
-        self._write("pki/kueue/tls.key", self._certificates.webhook.key_pem)
+        self.write("pki/kueue/tls.crt", self._certificates.webhook.cert_pem)
+        self.write("pki/kueue/tls.key", self._certificates.webhook.key_pem)
         self._write_kueue()
 
     def _write_kueue(self) -> None:
@@ -256,9 +265,10 @@ class ControlPlane:
             **self.kueue_options,
         }
         text = parts.kueue_config(self.ports, self.folder / "pki/kueue", options, self._gates)
-        self._write("kueue.yaml", text)
+        self.write("kueue.yaml", text)
 
-    def _write(self, name: str, content: str | bytes) -> Path:
+    def write(self, name: str, content: str | bytes) -> Path:
+        """A file in the plane's folder, for its user alone."""
         path = self.folder / name
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.touch(mode=0o600)

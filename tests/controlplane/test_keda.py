@@ -1,0 +1,114 @@
+"""The real KEDA through whole windows: its ScaledObject paused at 0, lent, and as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.controlplane.switched import PAUSED_AT, Life, Scaled, living
+from tests.labs.kubelab.api import wait_for
+from tests.labs.kubelab.controlplane import GPU, ControlPlane
+from tests.labs.servinglab.serving import Keda, conditions
+
+pytestmark = pytest.mark.controlplane
+PLANE = {"nodes": {"node-1": {GPU: "2"}}}
+
+
+@pytest.fixture(scope="module")
+def life(
+    plane: ControlPlane,
+    keda_programs: Path,
+    promlab_programs: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Life]:
+    part = Keda(plane, keda_programs)
+    part.start()
+    folder = tmp_path_factory.mktemp("keda")
+    with living(part, Scaled(plane=plane, cards=2), promlab_programs, folder) as life:
+        yield life
+
+
+def unpaused(life: Life) -> bool:
+    return conditions(life.scene.target()).get("Paused") == "False"
+
+
+def test_a_window_with_both_controllers_killed_in_it_leaves_nothing_behind(life: Life) -> None:
+    scene, begin = life.scene, life.recorder.version()
+    before, marks = scene.templates(), scene.marks()
+    life.lend()
+    assert scene.marks()[PAUSED_AT] == "0"
+    assert scene.recorded()
+
+    life.running.process.kill()
+    life.restart_part()
+    life.running.process.start()
+    life.give_back()
+
+    assert scene.marks() == marks
+    assert scene.templates() == before
+    wait_for("KEDA scales it again", lambda: unpaused(life))
+    assert scene.target_ready(), "at its two replicas, not at the one of its minimum"
+    counters = scene.status()["counters"]
+    assert (counters["windows"], counters["returns"]) == (1, 1)
+    life.recorder.caught_up()
+    assert scene.one_user_of_the_cards(life.recorder, begin) > 20
+
+
+def test_what_its_owner_had_set_is_given_back_from_the_status_alone(life: Life) -> None:
+    scene = life.scene
+    scene.annotate(paused_replicas="2")
+    wait_for("its owner's pause", lambda: not unpaused(life))
+    life.lend()
+
+    scene.annotate(record=None)
+    life.give_back()
+
+    assert scene.marks()[PAUSED_AT] == "2"
+
+
+def test_what_its_owner_had_set_is_given_back_from_the_record_alone(life: Life) -> None:
+    scene = life.scene
+    life.lend()
+
+    life.running.process.kill()
+    scene.forget_status()
+    life.running.process.start()
+    life.give_back()
+
+    assert scene.marks()[PAUSED_AT] == "2"
+    scene.annotate(paused_replicas=None)
+    wait_for("KEDA scales it again", lambda: unpaused(life))
+
+
+def test_who_scales_it_in_the_window_wins(life: Life) -> None:
+    scene = life.scene
+    life.lend()
+
+    scene.api.patch(
+        f"{scene.workload_path(next(iter(scene.targets)))}/scale", {"spec": {"replicas": 2}}
+    )
+    scene.wait_phase("Reclaiming", "Restoring", "Serving")
+    life.give_back()
+
+    assert PAUSED_AT not in scene.marks()
+    moves = life.running.moves(scene.name)
+    assert ("Harvesting", "Reclaiming", "ServingRaised") in moves
+
+
+def test_a_return_with_keda_down_is_taken_and_acted_on_once_keda_is_back(life: Life) -> None:
+    scene = life.scene
+    life.lend()
+    scene.plane.kill("keda")
+
+    life.users_come()
+    wait_for("its count on the pause", lambda: scene.marks().get(PAUSED_AT) == "2")
+    assert scene.recorded(), "held by us until its pods are ready"
+    # Killed between the two steps of a return, and what was written is all that is known.
+    life.running.process.kill()
+    life.running.process.start()
+    scene.plane.run("keda")
+    wait_for("serving as it was", scene.served)
+
+    assert PAUSED_AT not in scene.marks()
