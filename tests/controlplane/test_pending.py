@@ -84,7 +84,8 @@ def test_a_pod_of_serving_that_waits_keeps_the_window_shut_while_serving_itself_
     scene = pool.scene
     wait_for("the reason", lambda: scene.reason() == "ServingNotReady")
 
-    seen = {c["name"]: c["observed"] for c in pool.running.journal(scene.name)[-1]["checks"]}
+    lines = wait_for("the journal", lambda: pool.running.journal(scene.name))
+    seen = {c["name"]: c["observed"] for c in lines[-1]["checks"]}
     assert seen["serving not ready"].startswith("pod serving/canary-")
     assert scene.target_ready()
     assert not pool.canary.pods()[0]["spec"].get("nodeName")
