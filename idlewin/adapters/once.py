@@ -13,6 +13,9 @@ from idlewin.ports import Clock
 
 #: No answer at all is worth asking again this soon, however long good answers are kept.
 _RETRY = timedelta(seconds=1)
+#: Answers serve for so many times the time that the slowest of them took, or each of 10,000 rules
+#: would ask for its own; but never for longer than a tick.
+_SPARE, _LONGEST = 10, timedelta(seconds=15)
 
 
 class Once:
@@ -28,10 +31,12 @@ class Once:
         self._asked: dict[str, _Asked] = {}
 
     def __call__(self, question: str, ask: Callable[[], Answer]) -> Answer:
-        """The answer, of now or of less than the time to live ago. Raises what ``ask`` raises."""
+        """The answer, of now or come less than the time to live ago. Raises what ``ask`` raises."""
         with self._lock:
             now = self._clock.now()
-            self._asked = {q: a for q, a in self._asked.items() if a.good(now, self._ttl)}
+            slowest = max((a.took for a in self._asked.values()), default=timedelta())
+            ttl = max(self._ttl, min(_SPARE * slowest, _LONGEST))
+            self._asked = {q: a for q, a in self._asked.items() if a.good(now, ttl)}
             known = self._asked.get(question) or next(
                 (a for a in self._asked.values() if a.silent), None
             )
@@ -46,14 +51,16 @@ class Once:
         except BaseException as error:
             mine.future.set_exception(error)
             raise
-        if answer.unreachable:
-            mine.at = self._clock.now()
+        came = self._clock.now()
+        mine.took, mine.at = came - mine.at, came
         mine.future.set_result(answer)
 
 
 @dataclass(slots=True, kw_only=True)
 class _Asked:
     at: datetime
+    """When it was asked, and once there is an answer, when that came."""
+    took: timedelta = timedelta()
     future: Future[Answer] = field(default_factory=Future)
 
     def good(self, now: datetime, ttl: timedelta) -> bool:

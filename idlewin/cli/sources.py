@@ -27,6 +27,8 @@ from idlewin.options import Options
 from idlewin.rulefile import read_files
 
 PROBE = "probe"
+#: Narrower, what a source sees would be one word a line.
+WIDE = 140
 
 
 class Output(StrEnum):
@@ -134,7 +136,10 @@ def _table(catalogue: Catalogue) -> None:
         # A label that is cut short could not be copied into a rule.
         keys = "\n".join(source.keys)
         table.add_row(source.name, source.kind.value, keys, source.unit, source.about)
-    Console(highlight=False, soft_wrap=True).print(table)
+    # In a pipe there is no width to keep to.
+    console = Console(highlight=False, soft_wrap=True)
+    console.width = max(console.width, WIDE)
+    console.print(table)
 
 
 def _probe(options: Options, rules: list[RuleObject], output: Output, most: int) -> None:

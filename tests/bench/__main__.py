@@ -4,6 +4,7 @@ python -m tests.bench                         all, about 20 minutes
 python -m tests.bench live --minutes 1        those of the real control plane, over a minute
 python -m tests.bench simulated
 python -m tests.bench failover                how long a takeover takes (5 minutes)
+python -m tests.bench sources                 what demand costs with 10,000 rules (2 minutes)
 python -m tests.bench peers                   what other tools lose under faults (8 minutes)
 python -m tests.bench fleet                   what forecasts for 10,000 cards cost (2 minutes)
 python -m tests.bench draws                   forecasters and peers on five draws (45 minutes)
@@ -24,6 +25,7 @@ from tests.bench.fleet import fleet_figures
 from tests.bench.live import live_figures
 from tests.bench.peers import peers_table
 from tests.bench.simulated import cycle_figures, days_figures
+from tests.bench.sources import sources_figures
 
 
 def main() -> int:
@@ -36,7 +38,7 @@ def main() -> int:
     parser.add_argument(
         "which",
         nargs="?",
-        choices=("all", "live", "simulated", "failover", "peers", "fleet", "draws"),
+        choices=("all", "live", "simulated", "failover", "peers", "fleet", "draws", "sources"),
         default="all",
     )
     parser.add_argument("--minutes", type=float, default=10, help="of steady state (default 10)")
@@ -61,6 +63,9 @@ def main() -> int:
         figures += [*cycle_figures(), *days_figures(asked.seeds)]
     if asked.which in ("all", "fleet"):
         figures += fleet_figures(asked.cards)
+    if asked.which in ("all", "sources"):
+        with tempfile.TemporaryDirectory(prefix="idlewin-bench-") as folder:
+            figures += sources_figures(asked.folder or Path(folder))
     if asked.which in ("all", "failover"):
         with tempfile.TemporaryDirectory(prefix="idlewin-bench-") as folder:
             figures += failover_figures(asked.folder or Path(folder))
