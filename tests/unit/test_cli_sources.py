@@ -54,6 +54,8 @@ def test_a_fault_in_it_ends_with_its_line(
 ) -> None:
     sources = written(tmp_path, GOOD.replace("max: 1000", "max: lots"))
     monkeypatch.setenv("IDLEWIN_SOURCES", str(sources))
+    # ``run`` would leave a handler behind that writes where this test's output goes.
+    monkeypatch.setattr("idlewin.cli.run.set_up", lambda _: None)
 
     with pytest.raises(SystemExit) as end:
         app.main([str(rule) if word == "RULE" else word for word in command])
