@@ -48,7 +48,7 @@ def tried(mutant: Mutant | None, killers: tuple[str, ...]) -> str:
         except subprocess.TimeoutExpired:
             return f"{CAUGHT}its time: it does not end"
     if done.returncode:
-        return f"did not run: {(done.stderr.strip().splitlines() or ["?"])[-1]}"
+        return f"did not run: {(done.stderr.strip().splitlines() or ['?'])[-1]}"
     return done.stdout.splitlines()[-1]
 
 
