@@ -42,6 +42,10 @@ class SilentError(UnansweredError):
     """Nothing came back in time; the next question would fare no better."""
 
 
+class LargeError(UnansweredError):
+    """The answer is larger than can be taken in."""
+
+
 @dataclass(frozen=True, slots=True)
 class Series:
     """One series: its labels, and its points as (seconds since the epoch, value)."""
@@ -63,6 +67,8 @@ class Answer:
     scalar: bool = False
     why: str = ""
     unreachable: bool = False
+    too_large: bool = False
+    """Whether a shorter stretch of time could be answered."""
 
 
 class Api:
@@ -120,7 +126,11 @@ def _told(ask: Callable[[], Answer]) -> Answer:
     try:
         return ask()
     except UnansweredError as error:
-        return Answer(why=_short(str(error)), unreachable=isinstance(error, SilentError))
+        return Answer(
+            why=_short(str(error)),
+            unreachable=isinstance(error, SilentError),
+            too_large=isinstance(error, LargeError),
+        )
     except (TypeError, ValueError, LookupError, AttributeError, OverflowError) as error:
         return Answer(
             why=_short(
@@ -225,7 +235,7 @@ def _body(response: requests.Response, until: float) -> bytes:
     while piece := response.raw.read1(_PIECE, decode_content=True):
         body += piece
         if len(body) > LARGEST:
-            raise UnansweredError(
+            raise LargeError(
                 f"Prometheus answered more than {LARGEST // 1024**2} MiB; "
                 "aggregate in the query, so that it gives fewer series"
             )

@@ -24,6 +24,8 @@ from idlewin.source import filled, part_is, tagged
 
 #: Prometheus refuses more than 11,000 points of a series.
 POINTS = 10_000
+#: Of very many series a piece has fewer, but never less than these.
+_LEAST, _SMALLER = 60, 4
 #: Samples may come in so late; younger steps are asked for again.
 _LATE = timedelta(minutes=2)
 #: What no rule has asked for so long is forgotten.
@@ -75,7 +77,7 @@ class Past:
     def _found(self, asked: Sequence[tuple[str, Demand]], grid: Grid, now: datetime) -> History:
         columns, complete = [], True
         for target, demand in asked:
-            kept = self._fetched(self._query(demand, grid.width), grid, now)
+            kept = self._fetched(demand, grid, now)
             complete = complete and kept.end == grid.last
             visible = self._catalogue.visible_at_zero(demand)
             told = _codes(demand, kept, grid, visible=visible)
@@ -109,8 +111,9 @@ class Past:
         """A free-form query as a vector, since a scalar cannot be looked at over time."""
         return f"vector({query}\n)" if self._instant(query).scalar else query
 
-    def _fetched(self, query: str, grid: Grid, now: datetime) -> _Kept:
-        """What a query gave over the grid, as far as it could be asked."""
+    def _fetched(self, demand: Demand, grid: Grid, now: datetime) -> _Kept:
+        """What a demand's query gave over the grid, as far as it could be asked."""
+        query = self._query(demand, grid.width)
         with self._lock:
             kept = self._kept.setdefault((query, grid.width), _Kept(first=grid.first))
             kept.used = now.timestamp()
@@ -119,19 +122,22 @@ class Past:
             if kept.end != grid.last:
                 kept.cut(min(kept.settled, grid.last))
             while kept.end < grid.last:
-                until = min(grid.last, kept.end + POINTS)
+                until = min(grid.last, kept.end + kept.piece)
                 answer = self._api.over(
                     query,
                     grid.at(kept.end + 1),
                     grid.at(until),
                     timedelta(seconds=grid.width),
                 )
+                if answer.too_large and kept.piece > _LEAST:
+                    kept.piece = max(_LEAST, kept.piece // _SMALLER)
+                    continue
                 if answer.why:
                     break
                 kept.add(answer, until, grid.width)
             settled = math.floor((now - _LATE).timestamp() / grid.width)
             kept.settled = max(kept.first, min(kept.end, settled))
-            return kept.copy()
+            return kept.copy(demand.match)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -144,6 +150,8 @@ class _Kept:
     """Up to here it does not change any more."""
     used: float = 0
     longest: int = 0
+    piece: int = POINTS
+    """So many steps are asked for at once."""
     series: dict[Labels, array[float]] = field(default_factory=dict)
     lock: Lock = field(default_factory=Lock)
 
@@ -182,11 +190,16 @@ class _Kept:
                 numbers[round(at / width) - self.first - 1] = value
         self.end = until
 
-    def copy(self) -> _Kept:
-        """The same for a reader, while others go on fetching."""
+    def copy(self, match: Mapping[str, str]) -> _Kept:
+        """What a match picks, for a reader while others go on fetching."""
         other = _Kept(first=self.first)
         other.end = self.end
-        other.series = {labels: numbers[:] for labels, numbers in self.series.items()}
+        wanted, alive = set(match.items()), part_is("alive")
+        other.series = {
+            labels: numbers[:]
+            for labels, numbers in self.series.items()
+            if alive in labels or wanted <= set(labels)
+        }
         return other
 
     def part(self, name: str, match: Mapping[str, str], grid: Grid) -> list[array[float]]:

@@ -96,6 +96,28 @@ def test_two_weeks_at_half_a_minute_come_in_pieces_and_then_only_their_end(
     assert later == PrometheusMetrics(server.url, clock).history(watched, past, step)
 
 
+def test_a_past_that_is_too_large_for_one_answer_comes_in_smaller_pieces(
+    server: Prometheus,
+    asked: list[tuple[datetime, datetime]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A source with thousands of keys: what all of them did was unknown, and nothing was lent."""
+    monkeypatch.setattr("idlewin.adapters.prometheus_api.LARGEST", 20_000)
+    server.backfill(vllm(2 * DAY, MINUTE, working_hours))
+    server.start()
+    metrics = PrometheusMetrics(server.url, HandClock(NOW))
+
+    whole = metrics.history(rule(VLLM), 2 * DAY, MINUTE)
+
+    lengths = [(end - start) / MINUTE for start, end in asked]
+    # All of it is refused, and a quarter of 10,000 steps; a quarter of these again is answered.
+    assert lengths[:2] == [2879, 2499]
+    assert len(lengths[2:]) == 5
+    assert max(lengths[2:]) == 624
+    assert whole.unknown == ()
+    assert total(whole.busy) == pytest.approx(2 * 10 * HOUR, abs=15 * MINUTE)
+
+
 def test_a_rule_is_tuned_on_what_prometheus_remembers(server: Prometheus, tmp_path: Path) -> None:
     server.backfill(vllm(3 * DAY, MINUTE, working_hours))
     server.start()
