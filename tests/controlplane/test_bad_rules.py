@@ -32,6 +32,7 @@ FAULTS = {
     "no-bound": ("SpecInvalid", "maxRuntime"),
     "no-source": ("NotSupported", "traefik-router"),
     "unseen-at-zero": ("NotSupported", "visibleAtZero"),
+    "cut-off": ("NotSupported", "vllm-requests"),
     "no-queue": ("QueueMissing", "create it"),
     "not-adopted": ("NotAdopted", "idlewin adopt"),
     "leaking": ("QuotaLeaks", "lendingLimit"),
@@ -47,6 +48,8 @@ PLANE = {"nodes": {name: {GPU: "1"} for name in (*FAULTS, "good", "inside")}}
 #: In UTC that is the year 10000.
 FAR_CLAIM = {"idlewin.dev/wake-until": "9999-12-31T23:59:59-05:00"}
 UNSEEN = [{"query": "max(demand)", "up": 'max(up{job="live"})'}]
+#: Counted when a request ends, so a long answer would look idle.
+ENDED = [{"query": "sum(increase(ended[1m]))", "up": 'max(up{job="live"})', "visibleAtZero": True}]
 Json = dict[str, Any]
 
 
@@ -70,6 +73,8 @@ def a_scene(plane: ControlPlane, name: str) -> Scene:
         demand = [{"source": "traefik-ruter", "match": {"router": "a@kubernetes"}}]
     if name == "unseen-at-zero":
         demand = UNSEEN
+    if name == "cut-off":
+        demand = ENDED
     return Scene(
         plane=plane,
         name=name,
