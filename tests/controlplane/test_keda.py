@@ -100,7 +100,7 @@ def test_who_scales_it_in_the_window_wins(life: Life) -> None:
 def test_a_return_with_keda_down_is_taken_and_acted_on_once_keda_is_back(life: Life) -> None:
     scene = life.scene
     life.lend()
-    scene.plane.kill("keda")
+    life.kill_part()
 
     life.users_come()
     wait_for("its count on the pause", lambda: scene.marks().get(PAUSED_AT) == "2")
@@ -112,3 +112,30 @@ def test_a_return_with_keda_down_is_taken_and_acted_on_once_keda_is_back(life: L
     wait_for("serving as it was", scene.served)
 
     assert PAUSED_AT not in scene.marks()
+
+
+def test_a_zero_of_keda_itself_after_a_return_is_no_failed_return(life: Life) -> None:
+    scene, returns = life.scene, life.scene.status()["counters"]["returns"]
+    life.lend()
+    idle = {"serverAddress": life.scene.prometheus, "query": "vector(0)", "threshold": "10"}
+    spec = {
+        "minReplicaCount": 0,
+        "cooldownPeriod": 1,
+        "triggers": [{"type": "prometheus", "metadata": idle}],
+    }
+    scene.api.patch(scene.target_path(next(iter(scene.targets))), {"spec": spec})
+
+    life.users_come()
+    wait_for("the return", lambda: scene.status()["counters"]["returns"] > returns)
+    scene.wait_phase("Serving")
+
+    def at_zero() -> bool:
+        workload = scene.workload()
+        return workload is not None and workload["spec"]["replicas"] == 0
+
+    wait_for("KEDA's own zero", at_zero)
+    status = scene.status()
+    assert "failure" not in status
+    assert PAUSED_AT not in scene.marks()
+    down = [c for c in status["conditions"] if c["type"] == "ServingDown" and c["status"] == "True"]
+    assert down == []
