@@ -16,12 +16,14 @@ from typing import Any
 import pytest
 import yaml
 
+from idlewin.errors import Exit
 from tests.controlplane.deployed import deploy
 from tests.controlplane.running import Running
 from tests.controlplane.scene import Scene
 from tests.controlplane.setting import KUEUE, RULES, SHORT
 from tests.labs.kubelab.api import ApiError, wait_for
 from tests.labs.kubelab.controlplane import GPU, ControlPlane
+from tests.labs.promlab.prometheus import Prometheus
 
 pytestmark = pytest.mark.controlplane
 #: The fault of each pool, and a word of its remedy.
@@ -220,3 +222,23 @@ def test_check_says_of_a_file_what_stands_on_the_rule(rules: Rules, tmp_path: Pa
         lines = [line for line in told.splitlines() if f"{name}.yaml" in line]
         assert any(remedy in line for line in lines), (name, fault, lines)
     assert "good.yaml:1: good: ok" in told
+
+
+def test_sources_are_probed_for_the_clusters_rules(rules: Rules, prometheus: Prometheus) -> None:
+    prometheus.start()
+    command = [sys.executable, "-m", "idlewin.cli.app", "sources", "probe", "--prometheus"]
+
+    done = subprocess.run(
+        [*command, prometheus.url, "--kubeconfig", str(rules.plane.kubeconfig)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+    assert done.returncode == Exit.FAILED
+    told = {part.splitlines()[0]: part for part in done.stdout.split("\nrule ")[1:]}
+    assert "it goes by the calendar" in told["good:"]
+    assert "no such source; there are: traefik-router" in told["no-source:"]
+    assert "  there   spec.serving[0].demand[0] max(demand): 0" in told["unseen-at-zero:"]
+    assert [head for head in told if head.startswith("unknown-zone: spec.window.calendar")]
