@@ -226,6 +226,7 @@ def test_check_says_of_a_file_what_stands_on_the_rule(rules: Rules, tmp_path: Pa
 
 def test_sources_are_probed_for_the_clusters_rules(rules: Rules, prometheus: Prometheus) -> None:
     prometheus.start()
+    wait_for("a scrape", lambda: prometheus.value('up{job="live"}') == 1)
     command = [sys.executable, "-m", "idlewin.cli.app", "sources", "probe", "--prometheus"]
 
     done = subprocess.run(
