@@ -17,6 +17,7 @@ from idlewin.core.decision import (
     FenceQueue,
     ForgetRecord,
     HoldRule,
+    Outcome,
     ReleaseRule,
     ScaleBack,
     ScaleToZero,
@@ -541,8 +542,12 @@ def test_a_rule_that_is_deleted_stays_till_all_is_given_back(fact):
     back = replace(restoring(), pool=restoring().pool)
     assert [a for a in decide(deleted(back)).actions if isinstance(a, ReleaseRule)]
 
-    decision = decide(deleted(fact(back)))
-    assert not [a for a in decision.actions if isinstance(a, ReleaseRule)]
+    s = deleted(fact(back))
+    for _ in range(3):
+        actions = decide(s).actions
+        assert not [a for a in actions if isinstance(a, ReleaseRule)]
+        # Nor where what is still to be written is refused, and the next rung as well.
+        s = replace(s, refused=(*s.refused, *(Outcome(one, Verdict.REFUSED) for one in actions)))
 
 
 def test_a_look_at_an_edited_rule_has_all_that_its_window_has():
