@@ -82,6 +82,15 @@ def test_a_queue_is_not_drained_while_anything_of_it_did_not_agree(odd):
     assert sealing(workloads=(A_JOB, work), **DRAINED) == ["Hold"]
 
 
+def test_who_is_stopped_alone_is_stopped_as_it_was_looked_at():
+    odd = a_workload("odd", "resumable", admitted=True, admitted_at=NOW - MINUTE, contract=False)
+    agreed = replace(A_JOB, generation=4, epoch=2)
+
+    (stop,) = [a for a in actions(workloads=(agreed, odd)) if isinstance(a, SetActive)]
+
+    assert (stop.uid, stop.generation, stop.woken) == (agreed.uid, 4, 2)
+
+
 SOON = {
     "open": OPEN,
     "a stop that Kueue does not show yet": {"stopped_since": None, "stop_written_at": NOW - SECOND},
