@@ -147,11 +147,11 @@ def tried(s: Situation, queue: Queue) -> bool:
 def unfenced(s: Situation, queue: Queue) -> bool:
     """Whether only what is below a queue kept it shut: its return may have ended without a fence.
 
-    A leader that was frozen in the window would open it. One that is another's by now is not ours
-    to write; a fence that got through and is undone by others is not waited for.
+    A leader that was frozen in the window would open it. A fence that got through and is undone by
+    others is not waited for.
     """
-    ours = queue.adopted_by == s.object.name and not tried(s, queue)
-    return ours and s.status.phase == Phase.SERVING and (queue.epoch or 0) < s.status.epoch
+    behind = s.status.phase == Phase.SERVING and (queue.epoch or 0) < s.status.epoch
+    return behind and not tried(s, queue)
 
 
 def may_reopen(s: Situation, owed: OwedQueue) -> bool:
