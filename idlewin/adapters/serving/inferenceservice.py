@@ -23,6 +23,7 @@ from idlewin.adapters.fields import (
     trimmed,
 )
 from idlewin.adapters.serving.deployment import DEPLOYMENT
+from idlewin.adapters.serving.named import Named
 from idlewin.adapters.serving.replicated import QUEUED, Around, orphaned, unreadable
 from idlewin.codec import read_record, write_record
 from idlewin.core.pool import RECORD, Record, Target
@@ -41,17 +42,13 @@ _PLAIN = ("", "Standard", "RawDeployment")
 _CLAIMS = "claims"
 
 
-class InferenceServices:
+class InferenceServices(Named):
     """The kind; it keeps nothing."""
 
     api_version, kind, plural = "serving.kserve.io/v1beta1", "InferenceService", "inferenceservices"
     pod_owner = DEPLOYMENT.pod_owner
     optional = True
     watch_path = f"/apis/{api_version}/{plural}"
-
-    def path(self, namespace: str, name: str) -> str:
-        """Where one of the kind is."""
-        return f"/apis/{self.api_version}/namespaces/{namespace}/{self.plural}/{name}"
 
     def trim(self, raw: Json) -> Json:
         """What is kept of an object."""
@@ -79,7 +76,7 @@ class InferenceServices:
         record, replicas = self.record(trimmed), self.replicas(trimmed)
         claimed = self._claims(trimmed, around.resource)
         return Target(
-            ref=self._ref(trimmed),
+            ref=self.ref(trimmed),
             uid=meta["uid"],
             resource_version=meta["resourceVersion"],
             replicas=replicas,
@@ -171,15 +168,6 @@ class InferenceServices:
 
     # -- what it reads
 
-    def _ref(self, trimmed: Json) -> Ref:
-        meta = trimmed["metadata"]
-        return Ref(
-            api_version=self.api_version,
-            kind=self.kind,
-            namespace=meta["namespace"],
-            name=meta["name"],
-        )
-
     def _stopper(self, raw: Json) -> str:
         return last_writer(raw, "metadata", "annotations", STOP)[0]
 
@@ -211,7 +199,7 @@ class InferenceServices:
         )
 
     def _trouble(self, trimmed: Json) -> Iterator[str]:
-        what, meta = str(self._ref(trimmed)), trimmed["metadata"]
+        what, meta = str(self.ref(trimmed)), trimmed["metadata"]
         if owner := controller_of(trimmed):
             yield f"{what} is controlled by {owner['kind']} {owner['name']}, which may start it"
         if "deletionTimestamp" in meta:

@@ -22,6 +22,7 @@ from idlewin.adapters.fields import (
     trim_pod_spec,
     trimmed,
 )
+from idlewin.adapters.serving.named import Named
 from idlewin.codec import read_record, write_record
 from idlewin.core.pool import MANAGER, RECORD, Record, Target
 from idlewin.core.target import Ref
@@ -48,7 +49,7 @@ class Around:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Replicated:
+class Replicated(Named):
     """A kind with ``spec.replicas`` and a pod template."""
 
     api_version: str
@@ -65,10 +66,6 @@ class Replicated:
     def watch_path(self) -> str:
         """Where all of the kind are listed."""
         return f"/apis/{self.api_version}/{self.plural}"
-
-    def path(self, namespace: str, name: str) -> str:
-        """Where one of the kind is."""
-        return f"/apis/{self.api_version}/namespaces/{namespace}/{self.plural}/{name}"
 
     def trim(self, raw: Json) -> Json:
         """What is kept of an object."""
@@ -92,7 +89,7 @@ class Replicated:
         """A trimmed object in the core's words."""
         meta = trimmed["metadata"]
         return Target(
-            ref=self._ref(trimmed),
+            ref=self.ref(trimmed),
             uid=meta["uid"],
             resource_version=meta["resourceVersion"],
             replicas=self.replicas(trimmed),
@@ -171,18 +168,9 @@ class Replicated:
         """The patch that takes our record off and nothing else."""
         return {"metadata": {"annotations": {RECORD: None}}}
 
-    def _ref(self, trimmed: Json) -> Ref:
-        meta = trimmed["metadata"]
-        return Ref(
-            api_version=self.api_version,
-            kind=self.kind,
-            namespace=meta["namespace"],
-            name=meta["name"],
-        )
-
     def trouble(self, trimmed: Json, around: Around) -> Iterator[str]:
         """Why it must not be lowered, each in a sentence with the remedy."""
-        what = str(self._ref(trimmed))
+        what = str(self.ref(trimmed))
         if owner := controller_of(trimmed):
             yield (
                 f"{what} is controlled by {owner['kind']} {owner['name']}, which would undo what "

@@ -20,6 +20,7 @@ from idlewin.adapters.fields import (
     trimmed,
 )
 from idlewin.adapters.serving.deployment import DEPLOYMENT
+from idlewin.adapters.serving.named import Named
 from idlewin.adapters.serving.replicated import (
     KEDA,
     Around,
@@ -40,17 +41,13 @@ PAUSED_AT = "autoscaling.keda.sh/paused-replicas"
 _GENERATION = "generation"
 
 
-class ScaledObjects:
+class ScaledObjects(Named):
     """The kind; it keeps nothing."""
 
     api_version, kind, plural = "keda.sh/v1alpha1", "ScaledObject", "scaledobjects"
     pod_owner = DEPLOYMENT.pod_owner
     optional = True
     watch_path = f"/apis/{api_version}/{plural}"
-
-    def path(self, namespace: str, name: str) -> str:
-        """Where one of the kind is."""
-        return f"/apis/{self.api_version}/namespaces/{namespace}/{self.plural}/{name}"
 
     def trim(self, raw: Json) -> Json:
         """What is kept of an object."""
@@ -67,7 +64,7 @@ class ScaledObjects:
         record, replicas = self.record(trimmed), self.replicas(trimmed)
         template: Json = below["spec"]["template"] if below else {"spec": {}, "digest": ""}
         return Target(
-            ref=self._ref(trimmed),
+            ref=self.ref(trimmed),
             uid=meta["uid"],
             resource_version=meta["resourceVersion"],
             replicas=replicas,
@@ -167,15 +164,6 @@ class ScaledObjects:
 
     # -- what it reads
 
-    def _ref(self, trimmed: Json) -> Ref:
-        meta = trimmed["metadata"]
-        return Ref(
-            api_version=self.api_version,
-            kind=self.kind,
-            namespace=meta["namespace"],
-            name=meta["name"],
-        )
-
     def _pauser(self, raw: Json) -> str:
         if "writer" in raw:
             return str(raw["writer"])
@@ -201,7 +189,7 @@ class ScaledObjects:
         return int(text) if text.isascii() and text.isdigit() else None
 
     def _trouble(self, trimmed: Json, around: Around) -> Iterator[str]:
-        what, meta = str(self._ref(trimmed)), trimmed["metadata"]
+        what, meta = str(self.ref(trimmed)), trimmed["metadata"]
         aim, kind, below = self.scaled(trimmed), self._kind(trimmed), self._below(trimmed)
         if owner := controller_of(trimmed):
             yield (
