@@ -253,11 +253,16 @@ def overdue_at(s: Situation, window: Window) -> datetime:
 def shut(s: Situation) -> bool:
     """Whether nothing can be let in any more, or that has been tried for long enough."""
     overdue = s.window is not None and s.now >= overdue_at(s, s.window)
-    return all(
-        (overdue and (fenced(s, queue) or tried(s, queue) or refused(s, queue)))
-        or settled(s, queue)
-        for _, queue in entries(s)
-    )
+    return all(settled(s, queue) or (overdue and _enough(s, queue)) for _, queue in entries(s))
+
+
+def _enough(s: Situation, queue: Queue) -> bool:
+    """Whether a queue that does not settle is waited for no more.
+
+    A fence is no stop: what a late leader opened just before it is stopped first.
+    """
+    open_by_us = stands_open(s, queue) and not whose.opened_by_other(queue)
+    return refused(s, queue) or (not open_by_us and (fenced(s, queue) or tried(s, queue)))
 
 
 def refused(s: Situation, queue: Queue) -> bool:

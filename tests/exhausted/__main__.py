@@ -29,10 +29,10 @@ def row(found: Found) -> str:
     )
 
 
-def told(found: Found) -> str:
-    """Each broken promise, what led to it, and how to see it again."""
+def told(found: Found, after: int = 0) -> str:
+    """Each broken promise but the first so many, what led to it, and how to see it again."""
     lines = []
-    for promise, trace in found.violations.items():
+    for promise, trace in list(found.violations.items())[after:]:
         lines += [
             f"{found.scene.name}: {promise}",
             *(f"  {i + 1}. {s}" for i, s in enumerate(trace)),
@@ -53,9 +53,8 @@ def main() -> int:
     rows, broken = [], False
     for name in asked.scenes or SCENES:
         scene = changed(SCENES[name], asked)
-        found = Explorer(scene).run(most=asked.most, tell=progress)
+        found = Explorer(scene).run(most=asked.most, tell=progress, broke=broke)
         print(row(found), flush=True)
-        print(told(found), flush=True)
         rows.append(row(found))
         broken = broken or bool(found.violations)
     print("\n".join([COLUMNS, "|---" * 7 + "|", *rows]))
@@ -70,6 +69,12 @@ def changed(scene: Scene, asked: argparse.Namespace) -> Scene:
     if asked.kinds is not None:
         how["kinds"] = tuple(asked.kinds.split(","))
     return replace(scene, **how)
+
+
+def broke(found: Found, before: int) -> None:
+    """What was found since, at once: an exploration may take an hour."""
+    if text := told(found, before):
+        print(f"\n{text}", flush=True)
 
 
 def progress(depth: int, states: int, layer: int, seconds: float) -> None:

@@ -365,13 +365,17 @@ class Explorer:
 
     # -- all of it
 
-    def run(self, *, most: int = 10**9, seconds: float = 10**9, tell=None) -> Found:
+    def run(self, *, most: int = 10**9, seconds: float = 10**9, tell=None, broke=None) -> Found:
         """Look at every state; stop at so many, or after so long."""
         began, found = time.process_time(), Found(self.scene)
+        told = 0
         parents = {(first := self.begin()): -1}
         layer, depth = [first], 0
         while layer and len(parents) < most and time.process_time() - began < seconds:
             layer, depth = self._layer(layer, parents, most, found), depth + 1
+            if broke:
+                broke(found, told)
+                told = len(found.violations)
             if tell:
                 tell(depth, len(parents), len(layer), time.process_time() - began)
         found.states, found.left = len(parents), len(layer)

@@ -11,8 +11,10 @@ from idlewin.adapters.queues import epoch_of
 from idlewin.core.decide import decide
 from idlewin.core.decision import (
     FenceQueue,
+    Outcome,
     ReopenLocalQueue,
     ScaleBack,
+    SetStopPolicy,
     StopLocalQueue,
     Verdict,
 )
@@ -224,6 +226,30 @@ def test_it_comes_back_where_a_stop_got_through_and_others_undo_it():
 
     assert after(7) is Phase.RESTORING
     assert after(6) is Phase.RECLAIMING, "that was before this return"
+
+
+def test_serving_on_a_device_node_waits_until_what_a_late_leader_opened_is_stopped():
+    """Its opening came just before the fence, and Kueue was killed: the drain never shows."""
+
+    def writes(refused: tuple[Outcome, ...] = (), **changes: Any) -> list[type]:
+        target = a_lowered_target(claims=0)
+        s = away(Phase.RESTORING, pool=gone(targets=(target,), pods=()))
+        s = in_window(give_back_epoch=7)(status(since=NOW - HOUR, epoch=7)(s))
+        opened = {"epoch": 7, "stop_policy": StopPolicy.NONE, "left": StopPolicy.NONE, **changes}
+        queues = (a_queue(epoch=7), a_queue("resumable", **opened))
+        s = replace(pool(queues=queues)(s), refused=refused)
+        kinds = (SetStopPolicy, StopLocalQueue, ScaleBack)
+        return [type(action) for action in decide(s).actions if isinstance(action, kinds)]
+
+    stop = SetStopPolicy("resumable", "q-resumable", StopPolicy.HOLD, 7, "b580")
+    assert writes() == [SetStopPolicy]
+    assert writes(refused=(Outcome(stop, Verdict.REFUSED),)) == [
+        SetStopPolicy,
+        StopLocalQueue,
+        ScaleBack,
+    ]
+    assert writes(stop_policy=StopPolicy.HOLD, stopped_since=None)[-1] is ScaleBack
+    assert writes(left=StopPolicy.HOLD)[-1] is ScaleBack, "another opens it each time"
 
 
 def test_what_kept_a_queue_shut_from_below_is_opened_behind_a_fence():
