@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import posixpath
 import re
 from collections.abc import Mapping
 from datetime import datetime
@@ -185,9 +186,31 @@ def asks_for_cards(spec: Json) -> bool:
     )
 
 
+def devices_of(spec: Json) -> list[str]:
+    """What a pod of this spec mounts of the host's /dev, or above it; normalised paths.
+
+    A volume that no container mounts gives nothing. Of a link nothing is known.
+    """
+    containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
+    mounted = {m["name"] for one in containers for m in one.get("volumeMounts") or ()}
+    hosts = [
+        posixpath.normpath(volume["hostPath"]["path"])
+        for volume in spec.get("volumes") or ()
+        if volume.get("hostPath") and volume["name"] in mounted
+    ]
+    return sorted({path for path in hosts if path == "/" or within(path, "/dev")})
+
+
+def within(path: str, above: str) -> bool:
+    """Whether a path is another, or below it."""
+    return posixpath.commonpath([path, above]) == above
+
+
 def trim_pod_spec(spec: Json) -> Json:
-    """What claims are read from."""
+    """What claims are read from, and ``devices``: what is mounted of the host's."""
     kept = picked(spec, "nodeName", "terminationGracePeriodSeconds")
+    if devices := devices_of(spec):
+        kept["devices"] = devices
     for kind in ("containers", "initContainers"):
         if spec.get(kind):
             kept[kind] = [picked(one, "resources", "restartPolicy") for one in spec[kind]]

@@ -14,7 +14,7 @@ from typing import Any
 from idlewin.adapters import watched
 from idlewin.adapters.api import Api, ApiError
 from idlewin.adapters.fields import claims, labels_of, whole
-from idlewin.adapters.objects import batch_owner, ended, node_dead, other_owner, pod_of
+from idlewin.adapters.objects import batch_owner, ended, node_dead, opens, other_owner, pod_of
 from idlewin.adapters.queues import epoch_of, queue_of, workload_of
 from idlewin.adapters.quota import leaks, reach
 from idlewin.adapters.serving import KINDS, SCALED_OBJECT, Around, Kind, kind_of
@@ -155,12 +155,16 @@ class Look:
         else:
             batch = batch_owner(pod)
             role = Role.OTHER if batch is None else Role.BATCH
-            owner, holds = batch or other_owner(pod), bool(claimed)
+            owner, holds = batch or other_owner(pod), bool(claimed) or self._opens(pod)
         on_cards = node in pool and holds
         if serving is None and not on_cards:
             return None
         dead = bool(node) and node_dead(self._stores.nodes.get("", node), self._now)
         return pod_of(pod, role, owner, claimed=claimed, place=(on_cards, dead))
+
+    def _opens(self, pod: Json) -> bool:
+        exempt = pod["metadata"]["namespace"] in self._scope.exempt_namespaces
+        return not exempt and opens(pod, self._scope.device_nodes)
 
     def _serving(self, pod: Json) -> Target | None:
         namespace = pod["metadata"]["namespace"]

@@ -21,6 +21,7 @@ from idlewin.adapters.fields import (
     picked,
     trim_pod_spec,
     trimmed,
+    within,
 )
 from idlewin.codec import read_rule, read_status
 from idlewin.core.pool import FINALIZER, RESUME, WAKE_UNTIL, Pod, Role, RuleObject
@@ -33,6 +34,10 @@ NODE_DEAD_AFTER = timedelta(minutes=5)
 #: Kueue's marks on the pods of what it admitted.
 KUEUE_WORKLOAD = "kueue.x-k8s.io/workload"
 KUEUE_MARKS = frozenset({"kueue.x-k8s.io/podset", "kueue.x-k8s.io/managed"})
+
+
+#: Who controls pods that are part of a node: "Node" is that of a static pod.
+_INFRASTRUCTURE = frozenset({"DaemonSet", "Node"})
 
 
 # -- nodes
@@ -61,14 +66,18 @@ def node_dead(node: Json | None, now: datetime) -> bool:
 
 
 def trim_pod(raw: Json, owners: Iterable[str]) -> Json | None:
-    """A pod that claims an extended resource, or that one of these kinds controls."""
-    spec, owner = raw["spec"], controller_of(raw)
-    if not asks_for_cards(spec) and (owner is None or owner["kind"] not in owners):
+    """A pod that claims an extended resource, mounts a device, or that such a kind controls."""
+    spec, owner = trim_pod_spec(raw["spec"]), controller_of(raw)
+    kind = owner["kind"] if owner else ""
+    if kind in _INFRASTRUCTURE:
+        # A device plugin, an exporter, a network: it sees to the cards, and does not use them.
+        spec.pop("devices", None)
+    if not (asks_for_cards(spec) or spec.get("devices") or kind in owners):
         return None
     status = raw.get("status") or {}
     return trimmed(
         raw,
-        spec=trim_pod_spec(spec),
+        spec=spec,
         status={
             "phase": status.get("phase", "Pending"),
             "ready": holds(raw, "Ready"),
@@ -92,6 +101,17 @@ def batch_owner(pod: Json) -> str | None:
     if workload := annotation(pod, KUEUE_WORKLOAD):
         return f"{namespace}/{workload}"
     return f"{namespace}/" if KUEUE_MARKS & labels_of(pod).keys() else None
+
+
+def opens(pod: Json, device_nodes: Iterable[str]) -> bool:
+    """Whether a pod mounts one of these device nodes from its host: it, a part, or what is above.
+
+    A mount of the directory above gives the node too, whatever it was meant for.
+    """
+    mounted = pod["spec"].get("devices", ())
+    return any(
+        within(path, node) or within(node, path) for path in mounted for node in device_nodes
+    )
 
 
 def pod_of(pod: Json, role: Role, owner: str, *, claimed: int, place: tuple[bool, bool]) -> Pod:

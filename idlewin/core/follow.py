@@ -118,6 +118,8 @@ def _window(
         opened_at=s.now,
         resource=rule.cards.resource,
         node_selector=rule.cards.node_selector,
+        device_nodes=rule.cards.device_nodes,
+        exempt_namespaces=rule.cards.exempt_namespaces,
         nodes=s.pool.nodes,
         count=rule.cards.count,
         targets=targets,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from idlewin.core.lint import Fault
 from idlewin.core.reason import Reason
-from idlewin.core.rule import Mode
+from idlewin.core.rule import Cards, Mode
 from idlewin.core.sealing import entries
 from idlewin.core.situation import Situation
-from idlewin.core.status import Remembered
+from idlewin.core.status import Remembered, Window
 from idlewin.core.whose import closed_by_other, remembered, same
 
 
@@ -24,11 +24,7 @@ def change_since(s: Situation) -> str:
         return taken[0]
     if window is None:
         return ""
-    if (rule.cards.resource, rule.cards.count, rule.cards.node_selector) != (
-        window.resource,
-        window.count,
-        window.node_selector,
-    ):
+    if _cards(rule.cards) != _cards(window):
         return "cards"
     if [serving.ref for serving in rule.serving] != [target.ref for target in window.targets]:
         return "serving"
@@ -45,6 +41,11 @@ def change_since(s: Situation) -> str:
         or queue.adopted_by != s.object.name
     ]
     return f"ClusterQueue {', '.join(gone)} is gone or no longer adopted" if gone else ""
+
+
+def _cards(part: Cards | Window) -> tuple[object, ...]:
+    devices = (part.device_nodes, part.exempt_namespaces)
+    return (part.resource, part.count, part.node_selector, *devices)
 
 
 def targets_changed(s: Situation) -> list[str]:

@@ -291,3 +291,7 @@ class Scope:
     node_selector: dict[str, str] = field(default_factory=dict)
     nodes: tuple[str, ...] = ()
     """Nodes whose pods count too, whatever their labels are now."""
+    device_nodes: tuple[str, ...] = ()
+    """Paths by which a pod without a claim gets at the cards."""
+    exempt_namespaces: tuple[str, ...] = ()
+    """Where such a path is mounted for something else."""

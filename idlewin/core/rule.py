@@ -7,6 +7,7 @@ docstrings become the descriptions of the CRD.
 
 from __future__ import annotations
 
+import posixpath
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
@@ -78,8 +79,25 @@ class Cards:
     """Labels of the nodes. The rule owns every card of the resource there."""
     activity: Activity | None = None
     """How busy the cards are; without it only demand counts."""
+    device_nodes: tuple[str, ...] = ()
+    """How pods get at these cards without a claim, such as /dev/dri: a pod on the nodes that mounts
+    one of them, a part of it or a directory above it from the host is on the cards. Not those of
+    DaemonSets, which see to cards and do not use them. Empty: only claims count."""
+    exempt_namespaces: tuple[str, ...] = ()
+    """Namespaces whose pods mount /dev for something else than cards, such as longhorn-system."""
 
     def __post_init__(self) -> None:
+        for path in self.device_nodes:
+            if not path.startswith("/dev/") or posixpath.normpath(path) != path:
+                raise ValueError(
+                    f"cards.deviceNodes has {path!r}, which names nothing below /dev; write the "
+                    "path as the node has it, such as /dev/dri or /dev/nvidia0"
+                )
+        if self.exempt_namespaces and not self.device_nodes:
+            raise ValueError(
+                "cards.exemptNamespaces has no use without cards.deviceNodes: pods that claim "
+                "cards always count; name the device nodes, or take it out"
+            )
         if self.count < 1:
             raise ValueError(f"cards.count is {self.count}; write how many cards the nodes have")
         if not self.node_selector:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from idlewin.core.pool import RuleObject, Scope
+from idlewin.core.rule import Cards
+from idlewin.core.status import Window
 
 
 def scope_of(rule: RuleObject) -> Scope:
@@ -11,11 +13,11 @@ def scope_of(rule: RuleObject) -> Scope:
     owed = rule.status.owed.local_queues if rule.status else ()
     targets = [target.ref for target in spec.serving] if spec else []
     queues = [queue.cluster_queue for queue in spec.batch.queues] if spec else []
-    resource, nodes = (spec.cards.resource, spec.cards.node_selector) if spec else ("", {})
+    cards: Cards | Window | None = spec.cards if spec else None
     if window:
         targets += [target.ref for target in window.targets]
         queues += [queue.spec.cluster_queue for queue in window.queues]
-        resource, nodes = window.resource, window.node_selector
+        cards = window
     elif rule.status:
         # One that is lowered late is ours to bring back, though the rule names it no more.
         targets += [target.ref for target in rule.status.not_lowered]
@@ -24,7 +26,9 @@ def scope_of(rule: RuleObject) -> Scope:
         rule=rule.name,
         targets=tuple(dict.fromkeys(targets)),
         queues=tuple(dict.fromkeys(queues)),
-        resource=resource,
-        node_selector=nodes,
+        resource=cards.resource if cards else "",
+        node_selector=cards.node_selector if cards else {},
         nodes=window.nodes if window else (),
+        device_nodes=cards.device_nodes if cards else (),
+        exempt_namespaces=cards.exempt_namespaces if cards else (),
     )

@@ -95,6 +95,10 @@ class Window:
     """What went wrong in this handover on the way; empty: nothing."""
     nodes: tuple[str, ...] = ()
     """The nodes that it was opened on: one that is relabelled has its batch pods still."""
+    device_nodes: tuple[str, ...] = ()
+    """How pods get at the cards without a claim."""
+    exempt_namespaces: tuple[str, ...] = ()
+    """Namespaces whose pods mount /dev for something else than cards."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

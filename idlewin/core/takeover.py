@@ -41,7 +41,11 @@ def window(s: Situation, status: Status, reason: Reason) -> Status:
     )
     if s.rule:
         made = replace(
-            made, on_return=s.rule.batch.on_return, drain_timeout=s.rule.batch.drain_timeout
+            made,
+            on_return=s.rule.batch.on_return,
+            drain_timeout=s.rule.batch.drain_timeout,
+            device_nodes=s.rule.cards.device_nodes,
+            exempt_namespaces=s.rule.cards.exempt_namespaces,
         )
     return replace(status, window=made, counters=counters, until=None)
 
