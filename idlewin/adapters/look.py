@@ -22,6 +22,7 @@ from idlewin.adapters.store import Store, key_of
 from idlewin.adapters.watched import Watched
 from idlewin.adapters.webhooks import inside
 from idlewin.core.pool import Pod, Pool, Queue, Role, Scope, Target, Workload
+from idlewin.core.target import Ref
 
 Json = dict[str, Any]
 
@@ -155,16 +156,12 @@ class Look:
         else:
             batch = batch_owner(pod)
             role = Role.OTHER if batch is None else Role.BATCH
-            owner, holds = batch or other_owner(pod), bool(claimed) or self._opens(pod)
+            owner, holds = batch or other_owner(pod), bool(claimed) or opens(pod, self._scope)
         on_cards = node in pool and holds
         if serving is None and not on_cards:
             return None
         dead = bool(node) and node_dead(self._stores.nodes.get("", node), self._now)
         return pod_of(pod, role, owner, claimed=claimed, place=(on_cards, dead))
-
-    def _opens(self, pod: Json) -> bool:
-        exempt = pod["metadata"]["namespace"] in self._scope.exempt_namespaces
-        return not exempt and opens(pod, self._scope.device_nodes)
 
     def _serving(self, pod: Json) -> Target | None:
         namespace = pod["metadata"]["namespace"]
@@ -185,14 +182,22 @@ def targets_of(stores: Watched, scope: Scope) -> list[tuple[Kind, Json]]:
     """The targets of a scope that exist, and those that carry a record of its rule."""
     found: dict[tuple[str, str, str], tuple[Kind, Json]] = {}
     for ref in scope.targets:
-        if (kind := kind_of(ref)) and (
-            raw := stores.serving[kind.kind].get(ref.namespace, ref.name)
-        ):
-            found[(kind.kind, *key_of(raw))] = (kind, stores.target(kind, raw))
+        if one := _stored(stores, ref):
+            found[(ref.kind, ref.namespace, ref.name)] = one
     for kind in KINDS:
         for raw in stores.serving[kind.kind].by("rule", scope.rule):
             found.setdefault((kind.kind, *key_of(raw)), (kind, stores.target(kind, raw)))
+    scaled = [kind.scaled(raw) for kind, raw in found.values()]
+    for ref in scope.heirs:
+        if ref not in scaled and (one := _stored(stores, ref)):
+            found.setdefault((ref.kind, ref.namespace, ref.name), one)
     return list(found.values())
+
+
+def _stored(stores: Watched, ref: Ref) -> tuple[Kind, Json] | None:
+    kind = kind_of(ref)
+    raw = stores.serving[kind.kind].get(ref.namespace, ref.name) if kind else None
+    return (kind, stores.target(kind, raw)) if kind and raw else None
 
 
 def queues_of(stores: Watched, scope: Scope) -> list[str]:
@@ -231,7 +236,8 @@ def refresh(api: Api, stores: Watched, scope: Scope) -> None:
     for name in scope.nodes:
         # One that has lost its labels is not gone.
         _read(api, stores.nodes, f"{watched.NODES}/{name}", ("", name))
-    named = [(kind, (ref.namespace, ref.name)) for ref in scope.targets if (kind := kind_of(ref))]
+    refs = (*scope.targets, *scope.heirs)
+    named = [(kind, (ref.namespace, ref.name)) for ref in refs if (kind := kind_of(ref))]
     marked = [(kind, key_of(raw)) for kind, raw in targets_of(stores, scope)]
     for kind, key in dict.fromkeys(named + marked):
         _read(api, stores.serving[kind.kind], kind.path(*key), key)

@@ -24,7 +24,7 @@ from idlewin.adapters.fields import (
     within,
 )
 from idlewin.codec import read_rule, read_status
-from idlewin.core.pool import FINALIZER, RESUME, WAKE_UNTIL, Pod, Role, RuleObject
+from idlewin.core.pool import FINALIZER, RESUME, WAKE_UNTIL, Pod, Role, RuleObject, Scope
 from idlewin.errors import RuleError
 
 Json = dict[str, Any]
@@ -103,15 +103,15 @@ def batch_owner(pod: Json) -> str | None:
     return f"{namespace}/" if KUEUE_MARKS & labels_of(pod).keys() else None
 
 
-def opens(pod: Json, device_nodes: Iterable[str]) -> bool:
-    """Whether a pod mounts one of these device nodes from its host: it, a part, or what is above.
+def opens(pod: Json, scope: Scope) -> bool:
+    """Whether a pod mounts a device node of these cards: it, a part, or a directory above.
 
-    A mount of the directory above gives the node too, whatever it was meant for.
+    That gives the node too, but where it is meant for something else.
     """
-    mounted = pod["spec"].get("devices", ())
-    return any(
-        within(path, node) or within(node, path) for path in mounted for node in device_nodes
-    )
+    if pod["metadata"]["namespace"] in scope.exempt_namespaces:
+        return False
+    mounted, nodes = pod["spec"].get("devices", ()), scope.device_nodes
+    return any(within(path, node) or within(node, path) for path in mounted for node in nodes)
 
 
 def pod_of(pod: Json, role: Role, owner: str, *, claimed: int, place: tuple[bool, bool]) -> Pod:

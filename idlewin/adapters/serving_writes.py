@@ -82,7 +82,7 @@ class ServingWrites:
             if record is not None and record.rule != action.rule:
                 raise RefusalError(f"{action.target} carries the record of rule {record.rule}")
             _of_this_window(record, action)
-            if (writer := kind.writer(raw)) not in ("", MANAGER):
+            if (writer := kind.writer(raw)) not in ("", MANAGER, action.by):
                 raise RefusalError(f"{action.target} is at 0 by {writer}; that is kept")
             return kind.back(raw, ours)
 

@@ -85,6 +85,8 @@ class ScaleBack:
     epoch: int
     settings: dict[str, str] = field(default_factory=dict)
     """Given back with them, or, where it is held until it is ready, by ForgetRecord."""
+    by: str = ""
+    """Whose zero is ours too: of what scaled it for us, and is gone."""
 
 
 @dataclass(frozen=True, slots=True)

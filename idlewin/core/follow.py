@@ -144,6 +144,7 @@ def _remember(s: Situation, rule: Rule) -> tuple[Remembered, ...]:
             generation=target.generation,
             template=target.template,
             settings=target.settings,
+            scaled=target.scaled,
             ready_timeout=serving.ready_timeout,
             on_overdue=serving.on_overdue,
         )
@@ -220,7 +221,7 @@ def taken_in(s: Situation) -> Status:
     """The status that knows what people said, which targets are up, and which may yet fall."""
     status = _resumed(s)
     if s.phase is not Phase.SERVING:
-        return status
+        return _in_window(status, targets=tuple(whose.inherited(s, t) for t in whose.remembered(s)))
     return _seen(s, replace(status, not_lowered=whose.to_come(s)))
 
 

@@ -26,7 +26,11 @@ def change_since(s: Situation) -> str:
         return ""
     if _cards(rule.cards) != _cards(window):
         return "cards"
-    if [serving.ref for serving in rule.serving] != [target.ref for target in window.targets]:
+    named = [serving.ref for serving in rule.serving]
+    if len(named) != len(window.targets) or any(
+        target.ref != ref and not target.by
+        for ref, target in zip(named, window.targets, strict=True)
+    ):
         return "serving"
     if list(rule.batch.queues) != [entry.spec for entry in window.queues]:
         return "batch.queues"
@@ -57,6 +61,8 @@ def _target_change(s: Situation, target: Remembered) -> str:
     now = same(s, target)
     if now is None:
         return f"{target.ref} is gone, or another of its name"
+    if target.by:
+        return f"what scaled {target.ref} is gone"
     untouched = not target.lowered and now.record is None
     if untouched and now.replicas != target.replicas:
         return f"{target.ref} has {now.replicas} replicas by {now.replicas_writer or 'somebody'}"

@@ -88,7 +88,7 @@ def _restore(s: Situation) -> Iterator[Action]:
         elif target.ref in due:
             # Without a claim nothing but us keeps it off the cards while batch is there.
             if now.claims or free or s.forced:
-                yield ScaleBack(target.ref, target.uid, target.replicas, *ours)
+                yield ScaleBack(target.ref, target.uid, target.replicas, *ours, by=target.by)
         elif now.record is not None:
             yield ForgetRecord(target.ref, target.uid, *ours)
     for pod in failure.to_restart(s, s.window) if s.window else ():

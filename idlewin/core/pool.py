@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from idlewin.core.rule import Rule
 from idlewin.core.status import Status
-from idlewin.core.target import Ref
+from idlewin.core.target import Ref, Scaled
 
 #: The field manager of all our writes.
 MANAGER = "idlewin"
@@ -89,6 +89,7 @@ class Target:
     """What makes its controller stop it, where that is not its replicas."""
     template: str = ""
     """A digest of its pod template: another one is a deploy."""
+    scaled: Scaled | None = None
     trouble: tuple[str, ...] = ()
     """Why it must not be lowered, each in a sentence: an HPA with minReplicas 0, an owner."""
     inside_kueue: bool = False
@@ -292,6 +293,6 @@ class Scope:
     nodes: tuple[str, ...] = ()
     """Nodes whose pods count too, whatever their labels are now."""
     device_nodes: tuple[str, ...] = ()
-    """Paths by which a pod without a claim gets at the cards."""
     exempt_namespaces: tuple[str, ...] = ()
-    """Where such a path is mounted for something else."""
+    heirs: tuple[Ref, ...] = ()
+    """What a target of the window scales, in case that is gone."""

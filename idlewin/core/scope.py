@@ -13,6 +13,7 @@ def scope_of(rule: RuleObject) -> Scope:
     owed = rule.status.owed.local_queues if rule.status else ()
     targets = [target.ref for target in spec.serving] if spec else []
     queues = [queue.cluster_queue for queue in spec.batch.queues] if spec else []
+    heirs = [target.scaled.ref for target in window.targets if target.scaled] if window else []
     cards: Cards | Window | None = spec.cards if spec else None
     if window:
         targets += [target.ref for target in window.targets]
@@ -31,4 +32,5 @@ def scope_of(rule: RuleObject) -> Scope:
         nodes=window.nodes if window else (),
         device_nodes=cards.device_nodes if cards else (),
         exempt_namespaces=cards.exempt_namespaces if cards else (),
+        heirs=tuple(heirs),
     )

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from idlewin.core.phase import Phase
 from idlewin.core.rule import OnReturn, QueueClass
-from idlewin.core.target import OnOverdue, Ref
+from idlewin.core.target import OnOverdue, Ref, Scaled
 from idlewin.core.text import SCHEMA, Duration, camel
 
 #: Raised when a status could not be understood by the version before.
@@ -49,6 +49,10 @@ class Remembered:
     """Written back, or found to be its owner's; never written again in this window."""
     overdue: bool = False
     """It was not back readyTimeout after serving was first brought back."""
+    scaled: Scaled | None = None
+    """What it scales, which is brought back itself if it is gone by then."""
+    by: str = ""
+    """What scaled it is gone, and had lowered it for us: its zero is written by that name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,6 +29,18 @@ class Ref:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Scaled:
+    """The object whose pods a target has, where they are not its own."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = {**SCHEMA, "extra": "ignore"}
+
+    ref: Ref
+    uid: str
+    by: str
+    """As whom the target's controller writes it; empty: not known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LlamaSwap:
     """The requests that a llama-swap (v240 or newer) has in flight, told by its event stream."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from idlewin.core.lint import CONSENT
 from idlewin.core.phase import Phase
 from idlewin.core.pool import MANAGER, Queue, StopPolicy, Target
@@ -101,6 +103,28 @@ def remembered(s: Situation) -> tuple[Remembered, ...]:
     return s.window.targets if s.window else ()
 
 
+def inherited(s: Situation, target: Remembered) -> Remembered:
+    """The target; or what it scales where it is gone, which its controller leaves at our zero."""
+    one = target.scaled
+    if one is None or s.pool.target(target.ref) is not None:
+        return target
+    heir = s.pool.target(one.ref)
+    if heir is None or heir.uid != one.uid:
+        return target
+    return replace(
+        target,
+        ref=heir.ref,
+        uid=heir.uid,
+        by=one.by,
+        scaled=None,
+        generation=0,
+        template="",
+        settings={},
+        lowered=True,
+        restored=False,
+    )
+
+
 def same(s: Situation, target: Remembered) -> Target | None:
     """The remembered object, if it still exists."""
     now = s.pool.target(target.ref)
@@ -123,7 +147,7 @@ def to_restore(s: Situation) -> tuple[Target, ...]:
 def _ours(target: Remembered, now: Target) -> bool:
     """Whether a zero is ours: who wrote it last tells; where that is not known, what we noted."""
     if now.replicas_writer:
-        return now.replicas_writer == MANAGER
+        return now.replicas_writer in (MANAGER, target.by)
     return target.lowered or now.record is not None
 
 
@@ -183,5 +207,5 @@ def kept(s: Situation) -> tuple[str, ...]:
         if (now := s.pool.target(target.ref))
         and now.uid == target.uid
         and target.lowered
-        and now.replicas_writer not in ("", MANAGER)
+        and now.replicas_writer not in ("", MANAGER, target.by)
     )

@@ -139,3 +139,21 @@ def test_a_zero_of_keda_itself_after_a_return_is_no_failed_return(life: Life) ->
     assert PAUSED_AT not in scene.marks()
     down = [c for c in status["conditions"] if c["type"] == "ServingDown" and c["status"] == "True"]
     assert down == []
+
+
+def test_a_scaled_object_that_is_deleted_in_the_window_leaves_nothing_at_zero(life: Life) -> None:
+    """The last of this life: KEDA leaves what it scaled at the 0 of the pause."""
+    scene = life.scene
+    # No zero of its own, from the test before.
+    least = {"spec": {"minReplicaCount": 2}}
+    scene.api.patch(scene.target_path(next(iter(scene.targets))), least)
+    scene.wait_ready()
+    life.lend()
+
+    scene.api.delete(scene.target_path(next(iter(scene.targets))))
+    scene.wait_phase("Reclaiming", "Restoring", "Serving")
+    scene.wait_phase("Serving")
+
+    assert scene.target_ready(), "at its two replicas, by nobody but us"
+    moves = life.running.moves(scene.name)
+    assert ("Harvesting", "Reclaiming", "TargetChanged") in moves

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from idlewin.adapters import fields, objects
 from idlewin.codec import read_rule
+from idlewin.core.pool import Scope
 from idlewin.errors import RuleError
 from tests.unit.test_codec import SPEC
 
-DRI = ("/dev/dri",)
+DRI = Scope(
+    rule="r", targets=(), queues=(), resource="gpu.intel.com/xe", device_nodes=("/dev/dri",)
+)
 
 
 def spec(*paths, mounted=True):
@@ -70,7 +75,12 @@ def test_a_pod_of_nobody_counts():
 
 
 def test_where_no_device_node_is_named_only_claims_count():
-    assert not objects.opens(kept("/dev/dri"), ())
+    assert not objects.opens(kept("/dev/dri"), replace(DRI, device_nodes=()))
+
+
+def test_a_namespace_that_mounts_dev_for_something_else_is_exempt():
+    assert not objects.opens(kept("/dev"), replace(DRI, exempt_namespaces=("media",)))
+    assert objects.opens(kept("/dev"), replace(DRI, exempt_namespaces=("other",)))
 
 
 def test_what_is_kept_of_a_pod_is_what_is_read():

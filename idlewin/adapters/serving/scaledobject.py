@@ -32,7 +32,7 @@ from idlewin.adapters.serving.replicated import (
 from idlewin.adapters.serving.statefulset import STATEFUL_SET
 from idlewin.codec import read_record, write_record
 from idlewin.core.pool import MANAGER, RECORD, Record, Target
-from idlewin.core.target import Ref
+from idlewin.core.target import Ref, Scaled
 
 Json = dict[str, Any]
 
@@ -56,6 +56,8 @@ class ScaledObjects(Named):
             spec=picked(raw.get("spec"), "scaleTargetRef", "minReplicaCount", "idleReplicaCount"),
             status=picked(raw.get("status"), "pausedReplicaCount"),
             writer=self._pauser(raw),
+            # KEDA notes there what it scales, by the name under which it writes that too.
+            scaler=last_writer(raw, "status", "scaleTargetKind")[0],
         )
 
     def read(self, trimmed: Json, around: Around) -> Target:
@@ -79,6 +81,11 @@ class ScaledObjects(Named):
             settings=self.settings(trimmed),
             settling=record is not None and bool(self._paused_at(trimmed)) and self._ours(trimmed),
             resting=replicas == 0 and self._paused_at(trimmed) is None,
+            scaled=Scaled(
+                ref=self.scaled(trimmed), uid=below["metadata"]["uid"], by=trimmed["scaler"]
+            )
+            if below
+            else None,
             lever=f"the annotation {PAUSED_AT}; is KEDA running?",
         )
 
