@@ -7,9 +7,21 @@ from datetime import timedelta
 from pathlib import Path
 
 from idlewin.catalogue import SHIPPED, Catalogue
+from idlewin.errors import UsageError, unreadable
 
 #: How the instance begins of a process that gives back where nobody leads.
 STAND_IN = "give-back_"
+
+
+def read_token(path: Path) -> str:
+    """The bearer token that a file holds. Raises UsageError."""
+    try:
+        token = path.read_text().strip()
+    except (OSError, UnicodeError) as error:
+        raise UsageError(f"the token file {path} cannot be read: {unreadable(error)}") from None
+    if not token or not token.isascii() or not token.isprintable():
+        raise UsageError(f"the token file {path} holds no token; write one, on a single line")
+    return token
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +32,8 @@ class Options:
     context: str | None = None
     prometheus: str = ""
     """Its URL."""
-    prometheus_token: str = ""
+    prometheus_token_file: Path | None = None
+    """Read anew for each question: tokens of service accounts expire."""
     catalogue: Catalogue = SHIPPED
     """The sources that rules may name."""
     rules: Path | None = None

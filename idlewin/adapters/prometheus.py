@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from datetime import timedelta
+from pathlib import Path
 
 from idlewin.adapters.once import Once
-from idlewin.adapters.prometheus_api import Answer, Api
+from idlewin.adapters.prometheus_api import Answer, Api, Auth, Request, UnansweredError
 from idlewin.adapters.prometheus_history import Past
 from idlewin.adapters.prometheus_source import (
     Keys,
@@ -26,7 +27,7 @@ from idlewin.core.load import History, Reading
 from idlewin.core.rule import Activity, Rule
 from idlewin.core.target import Demand
 from idlewin.errors import UsageError
-from idlewin.options import Options
+from idlewin.options import Options, read_token
 from idlewin.ports import Clock
 from idlewin.source import Source, SourceKind
 
@@ -51,11 +52,11 @@ class PrometheusMetrics:
         clock: Clock,
         *,
         timeout: timedelta = timedelta(seconds=10),
-        headers: Mapping[str, str] | None = None,
+        token_file: Path | None = None,
         window: timedelta = timedelta(minutes=2),
         catalogue: Catalogue = SHIPPED,
     ) -> None:
-        self._api = Api(url, timeout=timeout, headers=headers or {})
+        self._api = Api(url, timeout=timeout, auth=_bearer(token_file) if token_file else None)
         self._clock, self._window = clock, window
         self._catalogue = catalogue
         self._ticks = Once(clock, ttl=_TICK)
@@ -205,10 +206,25 @@ def prometheus_of(options: Options, clock: Clock) -> PrometheusMetrics:
             "name the Prometheus that knows the demand: --prometheus http://HOST:9090, or "
             "$IDLEWIN_PROMETHEUS"
         )
-    headers = {"Authorization": f"Bearer {token}"} if (token := options.prometheus_token) else None
     return PrometheusMetrics(
-        options.prometheus, clock, headers=headers, catalogue=options.catalogue
+        options.prometheus,
+        clock,
+        token_file=options.prometheus_token_file,
+        catalogue=options.catalogue,
     )
+
+
+def _bearer(path: Path) -> Auth:
+    """What puts the token of a file on a request, as it is by then: they expire."""
+
+    def put(request: Request) -> Request:
+        try:
+            request.headers["Authorization"] = f"Bearer {read_token(path)}"
+        except UsageError as error:
+            raise UnansweredError(str(error)) from None
+        return request
+
+    return put
 
 
 def _known(answer: Answer) -> Answer:

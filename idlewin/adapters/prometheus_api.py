@@ -32,6 +32,9 @@ _LONGEST = 300
 #: Thanos answers with what it has, as the default; and coarse data lose short bursts.
 _WHOLE = {"partial_response": "false", "max_source_resolution": "0s"}
 _monotonic = SystemClock().monotonic
+#: Puts on a request what it is let in by. Raises UnansweredError.
+Request = requests.PreparedRequest
+Auth = Callable[[Request], Request]
 
 
 class UnansweredError(Exception):
@@ -74,13 +77,13 @@ class Answer:
 class Api:
     """The three questions that are asked; none raises."""
 
-    def __init__(self, url: str, *, timeout: timedelta, headers: Mapping[str, str]) -> None:
-        self._timeout = timeout.total_seconds()
+    def __init__(self, url: str, *, timeout: timedelta, auth: Auth | None = None) -> None:
+        self._timeout, session = timeout.total_seconds(), _Session()
+        session.auth = auth
         self._library = PrometheusConnect(
             url=url.rstrip("/"),
-            headers=dict(headers),
             retry=Retry(total=0),
-            session=_Session(),
+            session=session,
             timeout=self._timeout,
             method="POST",
         )
@@ -196,12 +199,11 @@ class _Session(requests.Session):
         *,
         params: Mapping[str, str],
         timeout: float,
-        headers: Mapping[str, str],
         **_: object,
     ) -> _Checked:
         """Send, read all of it in time, and check it. Raises UnansweredError."""
         form = method == "POST"
-        sent = {"data" if form else "params": params, "headers": headers, "timeout": timeout}
+        sent = {"data" if form else "params": params, "timeout": timeout}
         where, until = _shown(url), _monotonic() + timeout
         try:
             status, body = self._exchange(method, url, sent, until)

@@ -16,6 +16,7 @@ import typer
 
 from idlewin.catalogue import SHIPPED, Catalogue
 from idlewin.errors import UnreachableError, UsageError
+from idlewin.options import read_token
 
 if TYPE_CHECKING:
     from idlewin.adapters.edits import Edits
@@ -56,13 +57,21 @@ Prometheus = Annotated[
         rich_help_panel=_WHERE,
     ),
 ]
-PrometheusToken = Annotated[
-    str,
+
+
+def _with_token(path: Path | None) -> Path | None:
+    if path is not None:
+        read_token(path)
+    return path
+
+
+PrometheusTokenFile = Annotated[
+    Path | None,
     typer.Option(
-        metavar="TOKEN",
-        help="A bearer token for it.",
-        envvar="IDLEWIN_PROMETHEUS_TOKEN",
-        show_default=False,
+        metavar="FILE",
+        help="A file with the bearer token for it, read anew for each question.",
+        envvar="IDLEWIN_PROMETHEUS_TOKEN_FILE",
+        callback=_with_token,
         rich_help_panel=_WHERE,
     ),
 ]

@@ -15,7 +15,7 @@ from idlewin.cli.connection import (
     Context,
     Kubeconfig,
     Prometheus,
-    PrometheusToken,
+    PrometheusTokenFile,
     RuleName,
     Sources,
     a_catalogue,
@@ -61,7 +61,7 @@ def explain(
     ] = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
-    prometheus_token: PrometheusToken = "",
+    prometheus_token_file: PrometheusTokenFile = None,
     sources: Sources = None,
 ) -> None:
     """Say why a rule's pool is where it is.
@@ -74,7 +74,7 @@ def explain(
         kubeconfig=kubeconfig,
         context=context,
         prometheus=a_url(prometheus),
-        prometheus_token=prometheus_token,
+        prometheus_token_file=prometheus_token_file,
         catalogue=a_catalogue(sources),
         rules=rules,
     )

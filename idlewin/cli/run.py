@@ -18,15 +18,15 @@ from idlewin.cli.connection import (
     Kubeconfig,
     Lease,
     Prometheus,
-    PrometheusToken,
+    PrometheusTokenFile,
     Sources,
     a_catalogue,
     a_lease,
     a_url,
 )
 from idlewin.core.text import format_duration, parse_duration
-from idlewin.errors import Exit, UsageError, unreadable
-from idlewin.options import Options
+from idlewin.errors import Exit, UsageError
+from idlewin.options import Options, read_token
 from idlewin.rulefile import read_files
 from idlewin.wiring import dry_run, live
 
@@ -112,7 +112,7 @@ def run(
     lease_duration: _LeaseDuration = "15s",
     no_lease: _NoLease = False,
     log_format: _LogFormat = LogFormat.TEXT,
-    prometheus_token: PrometheusToken = "",
+    prometheus_token_file: PrometheusTokenFile = None,
     sources: Sources = None,
 ) -> None:
     """Run the controller.
@@ -125,11 +125,11 @@ def run(
         kubeconfig=kubeconfig,
         context=context,
         prometheus=a_url(prometheus),
-        prometheus_token=prometheus_token,
+        prometheus_token_file=prometheus_token_file,
         catalogue=a_catalogue(sources),
         rules=rules,
         listen=_address(listen),
-        token=_token(token_file),
+        token=read_token(token_file) if token_file else "",
         journal=_journal(journal),
         lease=None if no_lease else a_lease(lease),
         lease_duration=_at_least("--lease-duration", lease_duration, LEAST_LEASE),
@@ -161,18 +161,6 @@ def _address(text: str) -> tuple[str, int]:
     if not colon or not port.isdigit() or not int(port) < 65536:
         raise UsageError(f"--listen {text!r} is no address; write HOST:PORT, such as 0.0.0.0:8080")
     return host.strip("[]") or "0.0.0.0", int(port)  # noqa: S104 - so it was asked for
-
-
-def _token(path: Path | None) -> str:
-    if path is None:
-        return ""
-    try:
-        token = path.read_text().strip()
-    except (OSError, UnicodeError) as error:
-        raise UsageError(f"--token-file {path} cannot be read: {unreadable(error)}") from None
-    if not token:
-        raise UsageError(f"--token-file {path} is empty; write a token into it")
-    return token
 
 
 def _journal(path: Path | None) -> Path | None:

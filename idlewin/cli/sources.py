@@ -14,7 +14,7 @@ from idlewin.cli.connection import (
     Context,
     Kubeconfig,
     Prometheus,
-    PrometheusToken,
+    PrometheusTokenFile,
     Sources,
     a_catalogue,
     a_url,
@@ -64,7 +64,7 @@ def sources(
     prometheus: Prometheus = "",
     kubeconfig: Kubeconfig = None,
     context: Context = None,
-    prometheus_token: PrometheusToken = "",
+    prometheus_token_file: PrometheusTokenFile = None,
 ) -> None:
     """Show the sources.
 
@@ -81,7 +81,7 @@ def sources(
             kubeconfig=kubeconfig,
             context=context,
             prometheus=a_url(prometheus),
-            prometheus_token=prometheus_token,
+            prometheus_token_file=prometheus_token_file,
             catalogue=catalogue,
         )
         rules = _of_files(rest) if rest else []

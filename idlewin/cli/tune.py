@@ -25,7 +25,13 @@ from rich.progress import (
 )
 
 from idlewin import traces
-from idlewin.cli.connection import Prometheus, PrometheusToken, Sources, a_catalogue, a_url
+from idlewin.cli.connection import (
+    Prometheus,
+    PrometheusTokenFile,
+    Sources,
+    a_catalogue,
+    a_url,
+)
 from idlewin.cli.output import writable, write
 from idlewin.cli.progress import Lines
 from idlewin.cli.recorded import asked, demo_rule, one_rule, recorded
@@ -91,7 +97,7 @@ def tune(
     trace: _Trace = None,
     card: _Card = None,
     prometheus: Prometheus = "",
-    prometheus_token: PrometheusToken = "",
+    prometheus_token_file: PrometheusTokenFile = None,
     vary: _Vary = None,
     pick: _Pick = None,
     write_: _Write = False,
@@ -106,14 +112,16 @@ def tune(
     Each combination is replayed by the controller in a simulated cluster. What is worth choosing
     is told by harvest, late returns and handovers, and as a change to the rule file.
     """
-    path = rule or demo_rule()
     if demo == (rule is not None) or (demo and (trace or write_)):
         raise UsageError("name a rule file and its history, or write --demo alone")
-    document, now = one_rule(path, catalogue := a_catalogue(sources))
+    path, catalogue = rule or demo_rule(), a_catalogue(sources)
+    document, now = one_rule(path, catalogue)
     writable(picture, json_out, path if write_ else None)
     wanted = _vary(vary) if vary else usual(now)
     options = Options(
-        prometheus=a_url(prometheus), prometheus_token=prometheus_token, catalogue=catalogue
+        prometheus=a_url(prometheus),
+        prometheus_token_file=prometheus_token_file,
+        catalogue=catalogue,
     )
     if demo:
         cases = recorded(now, traces.sample(), card or [DEMO_CARD])
@@ -121,16 +129,14 @@ def tune(
         cases = _cards(recorded(now, trace, card), trace, card)
     else:
         cases = [asked(now, document.name, options)]
-    cases = [replace(case, catalogue=catalogue) for case in cases]
-    _judged(cases)
+    _judged(cases := [replace(case, catalogue=catalogue) for case in cases])
     console = Console()
     found = _run(now, cases, wanted, cores or os.cpu_count() or 1, console)
     console.print(table(found))
     drawn(picture, found, document.name, console)
     if json_out is not None:
         write(json_out, json.dumps(told(found), indent=1) + "\n")
-    chosen = _picked(found, pick)
-    typer.echo(verdict(found, chosen))
+    typer.echo(verdict(found, chosen := _picked(found, pick)))
     before, after = texts(path, chosen)
     typer.echo(diff(path, before, after), nl=False)
     if write_ and before != after:

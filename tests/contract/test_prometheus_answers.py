@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
 from urllib.parse import parse_qs
 
 import pytest
@@ -276,3 +277,19 @@ def test_any_busy_is_busy_while_another_demand_is_unknown(fake: FakePrometheus) 
     )
 
     assert judge(readings)[0] is Level.BUSY
+
+
+def test_a_token_is_read_anew_for_each_question(fake: FakePrometheus, tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    fake.answer(vector(2))
+    clock = HandClock()
+    reader = PrometheusMetrics(fake.url, clock, token_file=path)
+
+    (unread,) = reader.read(BUSY_AT_ONE)
+    assert unread.value is None
+    assert f"the token file {path} cannot be read" in unread.why
+    for token in ("first", "second"):
+        path.write_text(f"{token}\n")
+        clock.at += timedelta(minutes=1)
+        (told,) = reader.read(BUSY_AT_ONE)
+        assert (told.value, fake.authorization) == (2, f"Bearer {token}")

@@ -29,6 +29,7 @@ OPTIONS = {
     "backtest meta": "backtest --trace TRACE --meta FILE",
     "run rules": "run --rules FILE --dry-run --prometheus http://127.0.0.1:1 --kubeconfig CLUSTER",
     "run token": "run --token-file FILE --prometheus http://127.0.0.1:1 --kubeconfig CLUSTER",
+    "prometheus token": "sources probe --prometheus-token-file FILE --prometheus http://localhost:1",
     "explain rules": "explain x --rules FILE --prometheus http://127.0.0.1:1 --kubeconfig CLUSTER",
     "status kubeconfig": "status --kubeconfig FILE",
     "check kubeconfig": "check RULE --kubeconfig FILE",

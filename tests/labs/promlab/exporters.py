@@ -26,6 +26,7 @@ class Served:
     def __init__(self) -> None:
         self._server: _Server | None = None
         self.port = 0
+        self.authorization: str | None = None
         self.speak()
 
     def __enter__(self) -> Self:
@@ -61,6 +62,7 @@ class Served:
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
+                served.authorization = self.headers.get("Authorization")
                 length = int(self.headers.get("Content-Length") or 0)
                 status, kind, text = served.respond(self.path, self.rfile.read(length).decode())
                 self.send_response(status)
