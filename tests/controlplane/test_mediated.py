@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from idlewin.cli.app import main
 from tests.controlplane.deployed import deploy
 from tests.controlplane.recorder import Recorder
 from tests.controlplane.running import Running, history_of, scraped
@@ -33,6 +34,7 @@ class Pool:
     swap: LlamaSwap
     exporter: Exporter
     recorder: Recorder
+    prometheus: str
 
     def comes_up(self) -> None:
         """Back, and a user has loaded a model; nothing is asked of it before the next window."""
@@ -80,7 +82,12 @@ def pool(
         options = {"no_lease": None}
         with Running(plane, things, folder / "c", prometheus.url, **options) as running:
             yield Pool(
-                scene=scene, running=running, swap=swap, exporter=exporter, recorder=recorder
+                scene=scene,
+                running=running,
+                swap=swap,
+                exporter=exporter,
+                recorder=recorder,
+                prometheus=prometheus.url,
             )
         scene.clear()
 
@@ -109,8 +116,16 @@ def test_a_window_unloads_before_it_lowers_and_a_return_asks_nothing(pool: Pool)
     assert scene.one_user_of_the_cards(pool.recorder, began) > 10
 
 
+def explained(pool: Pool, capsys: Any) -> str:
+    """What ``idlewin explain`` says."""
+    options = ["--prometheus", pool.prometheus, "--kubeconfig", str(pool.scene.plane.kubeconfig)]
+    with pytest.raises(SystemExit):
+        main(["explain", pool.scene.name, *options])
+    return str(capsys.readouterr().out)
+
+
 def test_a_request_that_begins_between_look_and_write_is_answered_and_nothing_is_lowered(
-    pool: Pool,
+    pool: Pool, capsys: Any
 ) -> None:
     scene, before = pool.scene, len(pool.lowerings())
     pool.comes_up()
@@ -132,6 +147,10 @@ def test_a_request_that_begins_between_look_and_write_is_answered_and_nothing_is
     assert scene.target()["spec"]["replicas"] == 1
     assert "DemandReturned" in [reason for _, _, reason in pool.running.moves(scene.name)][-3:]
     assert "has requests in flight: 1 for qwen" in pool.running.process.log()
+    assert f"  arbiter of Deployment serving/{scene.name}: {told[0]['message']}" in explained(
+        pool, capsys
+    )
+    assert UNLOAD not in pool.swap.asked
     pool.busy()
     pool.swap.end(1)
 

@@ -372,3 +372,36 @@ def test_the_stand_in_cuts_off_what_an_unload_meets(swap):
     api.unload()
 
     assert (api.running(), api.in_flight(), swap.cut_off) == ({}, {}, ["1"])
+
+
+# -- which llama-swap it is
+
+
+@pytest.mark.parametrize(
+    "demand",
+    [
+        "CalendarOnly",
+        (Demand(query="q", up="u"),),
+        (Demand(query="q", up="u"), Demand(llama_swap=Spec(url="http://a", model="qwen"))),
+        (Demand(query="q", up="u"), Demand(llama_swap=Spec(url="http://a"), busy_above=1)),
+        (Demand(query="q", up="u"), Demand(llama_swap=Spec(url="http://a"), visible_at_zero=True)),
+        (
+            Demand(query="q", up="u"),
+            Demand(llama_swap=Spec(url="http://a")),
+            Demand(llama_swap=Spec(url="http://b")),
+        ),
+    ],
+)
+def test_an_arbiter_is_the_one_llama_swap_that_goes_down_with_the_target(demand):
+    (serving,) = a_rule().serving
+
+    with pytest.raises(ValueError, match="one llamaSwap there with its url alone"):
+        replace(serving, demand=demand, arbiter=Arbiter.LLAMA_SWAP)
+
+
+def test_another_llama_swap_that_stays_up_may_stand_beside_it():
+    (serving,) = with_arbiter("http://own:8080").serving
+    before = Demand(llama_swap=Spec(url="http://front:8080", model="qwen"), visible_at_zero=True)
+
+    assert replace(serving, demand=(before, *serving.demand)).arbiter_url == "http://own:8080"
+    assert a_rule().serving[0].arbiter_url == ""
