@@ -21,6 +21,7 @@ from idlewin.core.decision import (
     ReleaseRule,
     Remember,
     ScaleBack,
+    ScaleToZero,
     SetStopPolicy,
     StopLocalQueue,
     Verdict,
@@ -94,7 +95,7 @@ class Controller:
             situation, decision = self._second_look(situation, decision)
         decision, outcomes = self._act(situation, decision)
         memory = self._observer.memory(name)
-        memory.return_refused = {**memory.return_refused, **_returns(outcomes)}
+        memory.target_refused = {**memory.target_refused, **_refused(outcomes)}
         memory.stopped |= _stops(outcomes)
         self._ports.journal.append(decision, outcomes)
         alarmed = alarming(decision.status) - alarming(situation.status)
@@ -253,12 +254,12 @@ def _undone(outcomes: tuple[Outcome, ...] | list[Outcome], kind: type) -> bool:
     return any(isinstance(o.action, kind) and o.verdict is not Verdict.DONE for o in outcomes)
 
 
-def _returns(outcomes: tuple[Outcome, ...]) -> dict[str, str]:
-    """What was said to each return that was tried; empty: it got through."""
+def _refused(outcomes: tuple[Outcome, ...]) -> dict[str, str]:
+    """What was said to each write of serving that was tried; empty: it got through."""
     return {
         str(one.action.target): "" if one.verdict is Verdict.DONE else one.message or one.verdict
         for one in outcomes
-        if isinstance(one.action, ScaleBack)
+        if isinstance(one.action, ScaleToZero | ScaleBack)
     }
 
 

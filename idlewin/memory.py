@@ -28,7 +28,7 @@ class Memory:
     """Those that the rule has by itself, with the generation that was judged."""
     batch_there: bool = False
     ready_at: datetime | None = None
-    return_refused: dict[str, str] = field(default_factory=dict)
+    target_refused: dict[str, str] = field(default_factory=dict)
     stopped: frozenset[tuple[str, int]] = frozenset()
     """Queues that were written in order to stop them, or below them, and at which epoch."""
     written_at: datetime | None = None

@@ -177,7 +177,7 @@ class Observer:
         away = s.phase is not Phase.SERVING
         if not away:
             memory.batch_seen_at = memory.ready_at = None
-            memory.return_refused = {}
+            memory.target_refused = {}
             memory.stopped = frozenset(one for one in memory.stopped if one[1] >= s.status.epoch)
         note_down(s, memory)
         note_told(s, memory)
@@ -201,7 +201,7 @@ class Observer:
             load=memory.load or s.load,
             batch_seen_at=memory.batch_seen_at,
             harvested=memory.harvested,
-            return_refused=memory.return_refused,
+            target_refused=memory.target_refused,
             serving_ready_at=memory.ready_at,
             down_since=dict(memory.down_since),
             told_since=dict(memory.told_since),

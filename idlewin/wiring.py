@@ -18,6 +18,7 @@ from idlewin.holidays import dates
 from idlewin.options import Options
 
 if TYPE_CHECKING:
+    from idlewin.adapters.arbiter import Arbiters
     from idlewin.adapters.claims import Claim
     from idlewin.adapters.exporter import Exporter
     from idlewin.adapters.kubernetes import KubernetesCluster
@@ -66,6 +67,7 @@ def replayed(case: Case, tell: Callable[[datetime, str], None]) -> Recording:
 def live(options: Options) -> Service:
     """The controller on a real cluster. Raises IdlewinError where there is no way to it."""
     from idlewin.adapters.api import connect  # noqa: PLC0415
+    from idlewin.adapters.arbiter import Arbiters, Mediated  # noqa: PLC0415
     from idlewin.adapters.claims import Claims  # noqa: PLC0415
     from idlewin.adapters.edits import Edits  # noqa: PLC0415
     from idlewin.adapters.kubernetes import KubernetesCluster  # noqa: PLC0415
@@ -86,7 +88,7 @@ def live(options: Options) -> Service:
     probes = Probes(clock.monotonic)
     world = _World(
         kubernetes=kubernetes,
-        cluster=Probing(kubernetes, probes),
+        cluster=Mediated(Probing(kubernetes, probes), Arbiters()),
         metrics=WithStreams(metrics, kubernetes, clock.monotonic),
         lease=lease,
         claim=Claims(Edits(api), clock).claim,
@@ -123,10 +125,12 @@ class Explaining:
     cluster: Recorder
     observer: Observer
     controller: Controller
+    arbiters: Arbiters
 
 
 def explaining(options: Options) -> Explaining:
     """A recorder over a real cluster, what looks at it, and what runs the cycle."""
+    from idlewin.adapters.arbiter import Arbiters  # noqa: PLC0415
     from idlewin.adapters.journal import MemoryJournal  # noqa: PLC0415
     from idlewin.observe import Observer  # noqa: PLC0415
     from idlewin.pricing.learner import Learner  # noqa: PLC0415
@@ -141,6 +145,7 @@ def explaining(options: Options) -> Explaining:
     return Explaining(
         kubernetes=kubernetes,
         cluster=recorder,
+        arbiters=Arbiters(),
         observer=Observer(clock, metrics, recorder, learner, options.catalogue),
         controller=Controller(
             Ports(

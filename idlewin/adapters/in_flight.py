@@ -36,6 +36,11 @@ class InFlight:
         """Whether a snapshot has come since the stream began."""
         return self._models is not None
 
+    @property
+    def models(self) -> Counter[str]:
+        """The requests of users that are in flight now, by model; none where nothing is known."""
+        return Counter(model for model in (self._models or {}).values() if model != _OURS)
+
     def begins(self) -> None:
         """Another stream begins; what is known holds on until its snapshot."""
         self._early = {}
@@ -104,8 +109,7 @@ class InFlight:
                 models.pop(key, None)
 
     def _counts(self) -> Counter[str]:
-        users = [model for model in (self._models or {}).values() if model != _OURS]
-        return Counter({**Counter(users), _ALL: len(users)})
+        return Counter({**self.models, _ALL: self.models.total()})
 
 
 def _model(entry: dict[str, Any]) -> str:

@@ -1,9 +1,9 @@
 """A llama-swap's event stream, followed in a thread: ``GET /api/events``, server-sent events.
 
-Nothing else is asked of it: whatever is below /upstream loads a model, or keeps one loaded. The
-stream has no heartbeat and drops messages under load, so it is begun anew from time to time; each
-begins with a snapshot, which proves that somebody is there. A stream that is broken, refused or
-silent is unknown, never idle (promise P5). What it tells is in_flight.py's.
+For demand nothing else is asked of it: whatever is below /upstream loads a model, or keeps one
+loaded. The stream has no heartbeat and drops messages under load, so it is begun anew from time to
+time; each begins with a snapshot, which proves that somebody is there. A stream that is broken,
+refused or silent is unknown, never idle (promise P5). What it tells is in_flight.py's.
 """
 
 from __future__ import annotations
@@ -12,7 +12,10 @@ import logging
 import random
 import socket
 import ssl
-from collections.abc import Callable
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from threading import Event, Lock, Thread
 from urllib.parse import urlsplit
@@ -27,6 +30,7 @@ FORGOTTEN = 300.0
 #: It begins with its logs, on one line each.
 LONGEST_LINE = 16 << 20
 _OK = 200
+_SILENT = "it sends no snapshot of its requests"
 log = logging.getLogger(__name__)
 
 
@@ -87,18 +91,8 @@ class Stream:
 
     def _once(self) -> None:
         """One stream, from its beginning until it is time for another; raises where it breaks."""
-        connection = _connection(self.url)
-        try:
-            connection.connect()
-            _keep_alive(connection.sock)
-            path = urlsplit(self.url).path.rstrip("/") + "/api/events"
-            connection.request("GET", path, headers={"Accept": "text/event-stream"})
-            sock, answer = connection.sock, connection.getresponse()
-            if answer.status != _OK:
-                raise HTTPException(f"it answers {answer.status} to {path}")
+        with _events(self.url, ANSWER) as (sock, answer):
             self._read(sock, answer)
-        finally:
-            connection.close()
 
     def _read(self, sock: socket.socket, answer: HTTPResponse) -> None:
         with self._lock:
@@ -108,17 +102,12 @@ class Stream:
             left = began + (ANSWER if first else ANEW) - self._monotonic()
             if left <= 0 and not first:
                 return
-            sock.settimeout(max(left, 0.001))
             try:
-                line = answer.readline(LONGEST_LINE)
+                line = _line(sock, answer, left)
             except TimeoutError:
                 if first:
-                    raise TimeoutError("it sends no snapshot of its requests") from None
+                    raise TimeoutError(_SILENT) from None
                 return
-            if not line.endswith(b"\n"):
-                raise HTTPException(
-                    "it has ended" if len(line) < LONGEST_LINE else "a line is too long"
-                )
             first = not self._heard(line) and first
 
     def _heard(self, line: bytes) -> bool:
@@ -147,12 +136,56 @@ class Stream:
             self._changed(self.url)
 
 
-def _connection(url: str) -> HTTPConnection:
+def in_flight(url: str, seconds: float) -> Counter[str]:
+    """The requests in flight now, by model, by a stream of its own. Raises where it breaks."""
+    flight, end = InFlight(), time.monotonic() + seconds
+    with _events(url, seconds) as (sock, answer):
+        while not flight.known:
+            if (left := end - time.monotonic()) <= 0:
+                raise TimeoutError(_SILENT)
+            flight.heard(_line(sock, answer, left), 0.0)
+    return flight.models
+
+
+@contextmanager
+def connected(url: str, seconds: float) -> Iterator[HTTPConnection]:
+    """A connection to it for as long as it is needed. Raises OSError where there is none."""
     parts = urlsplit(url)
     if parts.scheme == "https":
         context = ssl.create_default_context()
-        return HTTPSConnection(parts.netloc, timeout=ANSWER, context=context)
-    return HTTPConnection(parts.netloc, timeout=ANSWER)
+        connection: HTTPConnection = HTTPSConnection(parts.netloc, timeout=seconds, context=context)
+    else:
+        connection = HTTPConnection(parts.netloc, timeout=seconds)
+    try:
+        connection.connect()
+        yield connection
+    finally:
+        connection.close()
+
+
+def below(url: str, path: str) -> str:
+    """A path of its API, below that of its address."""
+    return urlsplit(url).path.rstrip("/") + path
+
+
+@contextmanager
+def _events(url: str, seconds: float) -> Iterator[tuple[socket.socket, HTTPResponse]]:
+    with connected(url, seconds) as connection:
+        sock, path = connection.sock, below(url, "/api/events")
+        _keep_alive(sock)
+        connection.request("GET", path, headers={"Accept": "text/event-stream"})
+        answer = connection.getresponse()
+        if answer.status != _OK:
+            raise HTTPException(f"it answers {answer.status} to {path}")
+        yield sock, answer
+
+
+def _line(sock: socket.socket, answer: HTTPResponse, seconds: float) -> bytes:
+    sock.settimeout(max(seconds, 0.001))
+    line = answer.readline(LONGEST_LINE)
+    if not line.endswith(b"\n"):
+        raise HTTPException("it has ended" if len(line) < LONGEST_LINE else "a line is too long")
+    return line
 
 
 def _keep_alive(sock: socket.socket) -> None:

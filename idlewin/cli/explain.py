@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from datetime import timedelta
 from enum import StrEnum
+from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
@@ -89,7 +90,8 @@ def explain(
         typer.echo(json.dumps(decision_json(decision), indent=2))
     else:
         typer.echo(told(decision))
-        for line in _beside(situation):
+        arbiters = world.arbiters.told(situation.rule) if situation.rule else ()
+        for line in chain(_beside(situation), arbiters):
             typer.echo(f"  {line}")
     if picture is not None:
         _draw(situation, picture)

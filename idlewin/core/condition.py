@@ -250,7 +250,7 @@ def _return(s: Situation, window: Window) -> Iterator[Found]:
     for target in failure.late(s, window):
         if now := whose.same(s, target):
             told = failure.of_target(now, target.replicas if now in due else now.replicas)
-            why = s.return_refused.get(str(now.ref)) if now in due else ""
+            why = s.target_refused.get(str(now.ref)) if now in due else ""
             late.append(f"{told}, and not let back: {why}" if why else told)
             refused = refused or bool(why)
     if late:

@@ -110,7 +110,7 @@ def of_move(s: Situation, reason: Reason) -> str:
         case Reason.YIELD_OVERDUE:
             held = _named([str(pod) for pod in s.pool.pods])
             told = f"serving did not leave within yieldTimeout; the cards were held by {held}"
-            return "; ".join([told, *_unheeded(s)])
+            return "; ".join([told, *_unheeded(s), *_not_lowered(s)])
         case Reason.DRAIN_OVERDUE:
             held = _named([str(pod) for pod in batch.batch_pods(s)])
             return f"batch did not leave within drainTimeout: {held}"
@@ -131,6 +131,15 @@ def _unheeded(s: Situation) -> list[str]:
         for target in whose.remembered(s)
         if (now := whose.same(s, target)) and now.replicas == 0 and now.lever
         if any(pod.owner == str(now.ref) for pod in s.pool.pods)
+    ]
+
+
+def _not_lowered(s: Situation) -> list[str]:
+    """Who was not told to stop, and what was said to that."""
+    return [
+        f"{target.ref} was not lowered: {why}"
+        for target in whose.remembered(s)
+        if not target.lowered and (why := s.target_refused.get(str(target.ref)))
     ]
 
 

@@ -94,7 +94,7 @@ class Reason(StrEnum):
     )
     REHEARSAL_REFUSED = (
         "RehearsalRefused",
-        "The API server, asked by dry run, would refuse a write of the handover.",
+        "A write of the handover would be refused: by the API server, or by a target's arbiter.",
     )
 
     # YIELDING to HARVESTING

@@ -55,8 +55,8 @@ class Situation:
     """Card-time in which batch pods ran since the status was written."""
     refused: tuple[Outcome, ...] = field(default=())
     """Writes of this cycle that did not get through; the next rung of the ladder reads them."""
-    return_refused: Mapping[str, str] = field(default_factory=dict)
-    """Targets whose return did not get through when it was tried last, each with what was said."""
+    target_refused: Mapping[str, str] = field(default_factory=dict)
+    """Targets that could not be lowered, or given back, when that was tried last; what was said."""
     serving_ready_at: datetime | None = None
     """When serving was first seen ready again, in this return."""
     down_since: Mapping[str, datetime] = field(default_factory=dict)

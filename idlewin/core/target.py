@@ -180,6 +180,12 @@ class Probe:
         return asked
 
 
+class Arbiter(StrEnum):
+    """Who owns a target's cards and lets its users at them by a protocol."""
+
+    LLAMA_SWAP = "LlamaSwap"
+
+
 class OnOverdue(StrEnum):
     """What is done about a return that is not ready within readyTimeout, beside the alarm."""
 
@@ -213,6 +219,18 @@ class Serving:
     the probe, are deleted once, so that others take their place."""
     probe: Probe | None = None
     """Ready means that this answers."""
+    arbiter: Arbiter | None = None
+    """Who owns its cards and lets users at them. LlamaSwap: that of its demand. It is asked right
+    before the target is lowered, and unloads its models; with a request in flight it stays."""
+
+    @property
+    def arbiter_url(self) -> str:
+        """Where its arbiter is asked; empty: it has none."""
+        if self.arbiter is None or isinstance(self.demand, str):
+            return ""
+        (own,) = filter(_owns, self.demand)
+        assert own.llama_swap is not None  # noqa: S101 - seen to by _owns
+        return own.llama_swap.url
 
     @property
     def ref(self) -> Ref:
@@ -231,3 +249,16 @@ class Serving:
                 "demand has llamaSwap alone, which tells of now only, and a forecast needs the "
                 "past; put a source or a query beside it, such as its router's"
             )
+        if self.arbiter is not None and (
+            isinstance(self.demand, str) or len(list(filter(_owns, self.demand))) != 1
+        ):
+            raise ValueError(
+                "arbiter LlamaSwap is that of the demand, which goes down with the target: write "
+                "one llamaSwap there with its url alone, without model, busyAbove, visibleAtZero"
+            )
+
+
+def _owns(demand: Demand) -> bool:
+    """Whether it is a llama-swap with all its requests, which goes down with the target."""
+    swap = demand.llama_swap
+    return bool(swap and not swap.model and not demand.busy_above and not demand.visible_at_zero)

@@ -1,7 +1,9 @@
-"""A stand-in for llama-swap: its event stream, as v250 was seen to write it, and its faults.
+"""A stand-in for llama-swap: its event stream, its models and their unload, and its faults.
 
-No registry has llama-swap, so the lines below are what the real one sent when it was watched by
-hand: first its logs and its models, then a snapshot, which leaves an empty list out.
+No registry has llama-swap, so the lines below are what v250 sent when it was watched by hand: first
+its logs and its models, then a snapshot, which leaves an empty list out. ``/running`` and the
+unloads are as its sources have them: a stopped model is left out, an unload stops all models and
+cuts off what they have in flight.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import contextlib
 import json
 import queue
 import threading
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
@@ -47,7 +50,7 @@ def entry(number: int, model: str = "qwen", agent: str = "curl/7.88.1") -> Json:
 
 
 class LlamaSwap(ThreadingHTTPServer):
-    """Answers ``GET /api/events`` as long as it is told to; everything else is noted and 404."""
+    """Answers its API as long as it is told to; everything else is noted and 404."""
 
     daemon_threads = True
 
@@ -56,6 +59,14 @@ class LlamaSwap(ThreadingHTTPServer):
         self.url = f"http://127.0.0.1:{self.server_port}"
         self.status, self.mute = 200, False
         self.asked: list[str] = []
+        self.models: dict[str, str] = {}
+        """The state of each model that is not stopped."""
+        self.answers: dict[str, tuple[int, bytes]] = {}
+        """What is answered to a path instead of what is so."""
+        self.first: dict[str, Callable[[], object]] = {}
+        """What happens before a path is answered."""
+        self.cut_off: list[str] = []
+        """The requests that an unload met: they got 502."""
         self._lock = threading.Lock()
         self._requests: dict[str, Json] = {}
         self._streams: list[queue.Queue[bytes | None]] = []
@@ -85,6 +96,25 @@ class LlamaSwap(ThreadingHTTPServer):
             del self._requests[str(number)]
             if told:
                 self._tell(in_flight({"operation": "remove", "id": str(number)}))
+
+    # -- its models
+
+    def running(self) -> bytes:
+        """``GET /running``, with some of its other fields."""
+        told = [
+            {"model": model, "state": state, "cmd": "llama-server", "ttl": 0}
+            for model, state in sorted(self.models.items())
+        ]
+        return json.dumps({"running": told}).encode() + b"\n"
+
+    def unload(self) -> None:
+        """All models stop, whatever they have in flight."""
+        self.models.clear()
+        with self._lock:
+            met = list(self._requests)
+        self.cut_off += met
+        for number in met:
+            self.end(int(number))
 
     # -- what goes wrong
 
@@ -126,8 +156,40 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
-        self.server.asked.append(self.path)
-        status = self.server.status if self.path == "/api/events" else 404
+        self._note(self.path)
+        if self.path == "/api/events" and self.path not in self.server.answers:
+            self._stream(self.server.status)
+        elif self.path == "/running":
+            self._answer(200, self.server.running())
+        elif self.path == "/unload":
+            self.server.unload()
+            self._answer(200, b"OK")
+        else:
+            self._answer(404, b"")
+
+    def do_POST(self) -> None:
+        self._note(f"POST {self.path}")
+        if self.path == "/api/models/unload" and self.path not in self.server.answers:
+            self.server.unload()
+            self._answer(200, b'{"msg":"ok"}\n')
+        else:
+            self._answer(404, b"")
+
+    def _note(self, asked: str) -> None:
+        self.server.asked.append(asked)
+        self.server.first.get(self.path, lambda: None)()
+
+    def _answer(self, status: int, body: bytes) -> None:
+        status, body = self.server.answers.get(self.path, (status, body))
+        self.send_response(status)
+        if 300 <= status < 400:
+            self.send_header("location", "/elsewhere")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        with contextlib.suppress(OSError):
+            self.wfile.write(body)
+
+    def _stream(self, status: int) -> None:
         self.send_response(status)
         if status != 200:
             self.send_header("content-length", "0")

@@ -84,6 +84,7 @@ def problems_of(spec):
 
 DEMAND = ("serving", 0, "demand")
 PROBE = ("serving", 0, "probe")
+ARBITER = ("serving", 0, "arbiter")
 SWAP = "http://swap:8080"
 CHAT = "http://q/v1/chat/completions"
 ALLOW = ("window", "calendar", "allow")
@@ -129,6 +130,8 @@ ALLOW = ("window", "calendar", "allow")
             [{"llamaSwap": {"url": SWAP}, "match": {"model": "q"}}],
             "match: belongs to a source; write llamaSwap.model",
         ),
+        (ARBITER, "llama-swap", "arbiter: 'llama-swap' is not LlamaSwap"),
+        (ARBITER, "LlamaSwap", "arbiter: LlamaSwap is that of the demand, which goes down with"),
         (PROBE, {}, "serving[0].probe: has either http or completion"),
         (PROBE, {"http": {"url": CHAT}, "completion": {"url": CHAT, "model": "q"}}, "has either"),
         (PROBE, {"completion": {"url": CHAT}}, "probe.completion.model: is missing: The model's"),

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 import typer
 
+from idlewin.adapters.arbiter import Arbiters
 from idlewin.cli import explain as verb
 from idlewin.core import opening, timing
 from idlewin.core.decide import decide
@@ -70,6 +71,7 @@ def seen(monkeypatch):
             kubernetes=cluster,
             observer=SimpleNamespace(situation=lambda _: situation),
             controller=SimpleNamespace(cycle=lambda _: decide(situation)),
+            arbiters=Arbiters(),
         )
         monkeypatch.setattr(verb, "explaining", lambda _: world)
         monkeypatch.setattr(verb, "in_sight", lambda _: nullcontext())
