@@ -140,8 +140,9 @@ def _half(
         doors = catalogue.named(lambda source: source.visible_at_zero)
         yield (
             f"{at}: nothing of it shows while {serving.ref} has no pod, so nobody could want it "
-            f"back; add a source that is visible at zero ({doors}), or a query with up and "
-            "visibleAtZero: true, or write CalendarOnly"
+            f"back; add a source that is visible at zero ({doors}), or a query with up, or "
+            "a llamaSwap that stays up meanwhile, each with visibleAtZero: true, or write "
+            "CalendarOnly"
         )
     if not any(map(catalogue.running_work, demands)):
         running = catalogue.named(lambda source: source.kind is SourceKind.RUNNING)
@@ -149,7 +150,8 @@ def _half(
         yield (
             f"{at}: only front doors are looked at, which count a request when it ends: a long "
             f"answer of {serving.ref} looks idle and would be cut off; add a source of running "
-            f"work ({running}){instead}, or a query of what is in flight, or write CalendarOnly"
+            f"work ({running}){instead}, or a llamaSwap, or a query of what is in flight, or write "
+            "CalendarOnly"
         )
 
 
