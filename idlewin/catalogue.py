@@ -108,7 +108,7 @@ def _wrong(use: Demand | Activity, at: str, catalogue: Catalogue) -> Iterator[st
         return
     source = catalogue.sources.get(use.source)
     if source is None:
-        known = _known(use.source, catalogue)
+        known = _known(use, use.source, catalogue)
         yield f"{at}.source {use.source!r} is not in the catalogue; {known}"
         return
     measures = source.kind is SourceKind.ACTIVITY
@@ -159,6 +159,9 @@ def _is_activity(source: Source) -> bool:
     return source.kind is SourceKind.ACTIVITY
 
 
-def _known(wanted: str, catalogue: Catalogue) -> str:
-    close = get_close_matches(wanted, catalogue.sources, n=1)
-    return f"did you mean {close[0]}?" if close else nearest(wanted, catalogue.sources)
+def _known(use: Demand | Activity, wanted: str, catalogue: Catalogue) -> str:
+    if close := get_close_matches(wanted, catalogue.sources, n=1):
+        return f"did you mean {close[0]}?"
+    instead = "; query and llamaSwap stand in its place" if isinstance(use, Demand) else ""
+    own = "" if catalogue.own else "; those of your own are given by --sources"
+    return f"{nearest(wanted, catalogue.sources)}{own}{instead}"

@@ -165,7 +165,7 @@ class Probe:
 
     def __post_init__(self) -> None:
         if (self.http is None) == (self.completion is None):
-            raise ValueError("probe has either http or completion")
+            raise ValueError("probe has either http or completion; write one of them")
 
     @property
     def question(self) -> Question:

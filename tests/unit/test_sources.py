@@ -180,6 +180,7 @@ def test_what_is_in_flight_in_the_path_is_both_halves() -> None:
 
     assert problems(rule(demand), known) == ()
     assert "'my-gateway' is not in the catalogue" in problems(rule(demand))[0]
+    assert "; those of your own are given by --sources; query and" in problems(rule(demand))[0]
     said = problems(rule(DOOR), known)[0]
     assert "take one that counts from begin to end (haproxy-backend" in said
     assert "my-gateway)" in said
