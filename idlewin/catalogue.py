@@ -108,7 +108,7 @@ def _wrong(use: Demand | Activity, at: str, catalogue: Catalogue) -> Iterator[st
         return
     source = catalogue.sources.get(use.source)
     if source is None:
-        known = _known(use.source, catalogue)
+        known = _known(use, use.source, catalogue)
         yield f"{at}.source {use.source!r} is not in the catalogue; {known}"
         return
     measures = source.kind is SourceKind.ACTIVITY
@@ -140,8 +140,9 @@ def _half(
         doors = catalogue.named(lambda source: source.visible_at_zero)
         yield (
             f"{at}: nothing of it shows while {serving.ref} has no pod, so nobody could want it "
-            f"back; add a source that is visible at zero ({doors}), or a query with up and "
-            "visibleAtZero: true, or write CalendarOnly"
+            f"back; add a source that is visible at zero ({doors}), or a query with up, or "
+            "a llamaSwap that stays up meanwhile, each with visibleAtZero: true, or write "
+            "CalendarOnly"
         )
     if not any(map(catalogue.running_work, demands)):
         running = catalogue.named(lambda source: source.kind is SourceKind.RUNNING)
@@ -149,7 +150,8 @@ def _half(
         yield (
             f"{at}: only front doors are looked at, which count a request when it ends: a long "
             f"answer of {serving.ref} looks idle and would be cut off; add a source of running "
-            f"work ({running}){instead}, or a query of what is in flight, or write CalendarOnly"
+            f"work ({running}){instead}, or a llamaSwap, or a query of what is in flight, or write "
+            "CalendarOnly"
         )
 
 
@@ -157,6 +159,9 @@ def _is_activity(source: Source) -> bool:
     return source.kind is SourceKind.ACTIVITY
 
 
-def _known(wanted: str, catalogue: Catalogue) -> str:
-    close = get_close_matches(wanted, catalogue.sources, n=1)
-    return f"did you mean {close[0]}?" if close else nearest(wanted, catalogue.sources)
+def _known(use: Demand | Activity, wanted: str, catalogue: Catalogue) -> str:
+    if close := get_close_matches(wanted, catalogue.sources, n=1):
+        return f"did you mean {close[0]}?"
+    instead = "; query and llamaSwap stand in its place" if isinstance(use, Demand) else ""
+    own = "" if catalogue.own else "; those of your own are given by --sources"
+    return f"{nearest(wanted, catalogue.sources)}{own}{instead}"

@@ -13,6 +13,7 @@ from typing import Any
 from idlewin.codec import Json, json_schema
 from idlewin.core.rule import API_VERSION, KIND, Mode, Rule
 from idlewin.core.status import Status
+from idlewin.core.target import Demand
 from idlewin.yamlfile import to_yaml
 
 GROUP, VERSION = API_VERSION.split("/")
@@ -68,6 +69,12 @@ def crd() -> Json:
 def spec_schema() -> Json:
     """The structural schema of the spec."""
     schema = json_schema(Rule)
+    return _structural(schema, schema.get("$defs", {}))
+
+
+def demand_schema() -> Json:
+    """The same of one entry of ``demand``. The CRD has none: there it is a list or a word."""
+    schema = json_schema(Demand)
     return _structural(schema, schema.get("$defs", {}))
 
 

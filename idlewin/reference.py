@@ -11,7 +11,7 @@ from pathlib import Path
 
 from idlewin.codec import Json
 from idlewin.core.reason import Reason
-from idlewin.crd import spec_schema, status_schema
+from idlewin.crd import demand_schema, spec_schema, status_schema
 
 BEGIN = "<!-- made by python -m idlewin.reference; not by hand -->"
 END = "<!-- end of what is made -->"
@@ -19,7 +19,7 @@ END = "<!-- end of what is made -->"
 
 def reference() -> str:
     """The tables, as Markdown."""
-    spec = [_row(*field) for field in _fields(spec_schema(), "spec")]
+    spec = [_row(*field) for field in _spec()]
     status = [_row(*field) for field in _fields(status_schema(), "status")]
     reasons = [f"| `{reason.value}` | {_cell(reason.meaning)} |" for reason in Reason]
     head = ("| field | kind | meaning |", "| --- | --- | --- |")
@@ -52,6 +52,17 @@ def renewed(text: str) -> str:
     if not begin or not end:
         raise ValueError(f"no part to renew: the document has no {BEGIN} and {END}")
     return f"{before}{BEGIN}\n\n{reference()}\n\n{END}{after}"
+
+
+def _spec() -> Iterator[tuple[str, Json, bool]]:
+    for path, node, required in _fields(spec_schema(), "spec"):
+        yield path, node, required
+        if path == _DEMAND:
+            yield from _fields(demand_schema(), f"{path}[]")
+
+
+#: A list or a word, so the CRD does not say what an entry has.
+_DEMAND = "spec.serving[].demand"
 
 
 def _fields(node: Json, at: str) -> Iterator[tuple[str, Json, bool]]:

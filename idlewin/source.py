@@ -17,6 +17,10 @@ from idlewin.core.text import SCHEMA
 
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*", re.ASCII)
 _LABEL = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*", re.ASCII)
+#: One metric by its name, and labels of it; an expression would not go into the questions below.
+_SELECTOR = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]*\s*)?({.*})?", re.ASCII | re.DOTALL)
+#: What is filled in; $1 and the like stand for what label_replace has found.
+_VARIABLE = re.compile(r"\$(?![0-9])\w+")
 #: The label that tells the parts of a question apart.
 _PART = "idlewin_part"
 
@@ -91,9 +95,20 @@ class Source:
                 raise ValueError(f"spellings has {other!r}, which is no label of Prometheus")
         if not self.max > 0:
             raise ValueError(f"max is {self.max:g}; write the largest value that is possible")
+        self._check_texts()
+
+    def _check_texts(self) -> None:
         for name in ("unit", "series", "exporter", "query", "about", "remedy"):
             if not getattr(self, name).strip():
                 raise ValueError(f"{name} is empty")
+        for name in ("series", "exporter"):
+            if not _SELECTOR.fullmatch(selector := getattr(self, name).strip()):
+                raise ValueError(
+                    f"{name} is {selector!r}; write one metric with or without labels, such as "
+                    'my_gateway_in_flight{port="8080"}'
+                )
+        if odd := sorted(set(_VARIABLE.findall(self.query)) - {"$window"}):
+            raise ValueError(f"query has {', '.join(odd)}, which nobody fills in; there is $window")
 
     @property
     def visible_at_zero(self) -> bool:

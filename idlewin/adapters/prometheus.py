@@ -169,7 +169,8 @@ class PrometheusMetrics:
         wanted = ", ".join(f"{label}={value}" for label, value in match.items()) or "any key"
         never = "there never was a series" if source.silence_is_zero else "there is no series"
         there = nearest(key_text(match.values()), keys.names)
-        raise UnknownError(f"{never} with {wanted}; {there}; {source.remedy}")
+        bare = f", without the label {', '.join(keys.unlabelled)}" if keys.unlabelled else ""
+        raise UnknownError(f"{never} with {wanted}; {there}{bare}; {source.remedy}")
 
     def _series_ever(self, source: Source) -> Answer:
         now = self._clock.now()

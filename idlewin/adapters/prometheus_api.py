@@ -252,7 +252,7 @@ def _document(status: int, body: bytes, where: str) -> Mapping[str, Any]:
         document = json.loads(body)
     except (ValueError, RecursionError):
         document = None
-    if not isinstance(document, dict):
+    if not isinstance(document, dict) or "status" not in document:
         start = " ".join(body[:80].decode("utf-8", "replace").split())
         raise UnansweredError(
             f"{where} answered {status} with what is no JSON of Prometheus ({start!r}); "

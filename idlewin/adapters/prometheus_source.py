@@ -43,6 +43,14 @@ class Keys:
         """Each as people read it."""
         return [key_text(key) for key in self.all]
 
+    @cached_property
+    def unlabelled(self) -> Sequence[str]:
+        """The keys that none of the series has: a match by one of them finds nothing."""
+        if not self.all:
+            return ()
+        labels = enumerate(self._source.keys)
+        return [label for place, label in labels if not any(key[place] for key in self.all)]
+
     def matching(self, match: Mapping[str, str]) -> Sequence[Key]:
         """The keys that a rule's match, of some or all labels, means; in order."""
         labels = tuple(sorted(match))
@@ -101,6 +109,13 @@ class Look:
             )
         if value is None or age is None:
             if self.source.silence_is_zero:
+                # Its series is there, so nobody's silence: the query has lost it.
+                if age is not None:
+                    raise UnknownError(
+                        f"{name} has a series, and the query of {self.source.name} no value for "
+                        f"it; let the query keep its keys: sum by ({', '.join(self.source.keys)}) "
+                        "(...)"
+                    )
                 self.witnessed(limit)
                 return 0.0
             raise UnknownError(f"{name} has no present value; {self.source.remedy}")
@@ -134,7 +149,7 @@ class Look:
 
 def key_text(key: Iterable[str]) -> str:
     """A key as people read it."""
-    return "/".join(key)
+    return "/".join(part or '""' for part in key)
 
 
 def possible(value: float, most: float) -> float:

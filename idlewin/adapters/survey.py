@@ -86,13 +86,24 @@ def sights(metrics: PrometheusMetrics, catalogue: Catalogue) -> Iterator[Sight]:
         except UnknownError as error:
             yield Sight(source=source, state=State.UNREADABLE, why=str(error))
             continue
-        state, why = State.ALIVE, ""
+        state, why = State.ALIVE, _doubt(look)
         try:
             look.witnessed(STALE)
         except UnknownError as error:
             state, why = State.DOWN if look.seen else State.ABSENT, str(error)
         shown = tuple(_shown(look, key) for key in look.keys.all)
         yield Sight(source=source, state=state, why=why, shown=shown)
+
+
+def _doubt(look: Look) -> str:
+    """What is odd about a source that is alive."""
+    source, keys = look.source, look.keys
+    if not keys.all:
+        return f"no series of {source.series}: nobody asked since its start, or {source.remedy}"
+    if keys.unlabelled:
+        labels = ", ".join(keys.unlabelled)
+        return f"no series has the label {labels}, so no match by it finds one; {source.remedy}"
+    return ""
 
 
 def uses(metrics: PrometheusMetrics, catalogue: Catalogue, rule: Rule) -> Iterator[Use]:

@@ -54,7 +54,7 @@ def explain(
     prometheus: Prometheus = "",
     rules: Annotated[
         Path | None,
-        typer.Option(metavar="PATH", help="Take the rule from files instead of the cluster."),
+        typer.Option(metavar="PATH", help="Take the rule from files; all else is the cluster's."),
     ] = None,
     output: Annotated[Output, typer.Option("-o", "--output", help="text or json")] = Output.TEXT,
     picture: Annotated[

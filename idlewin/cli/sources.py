@@ -68,7 +68,8 @@ def sources(
 ) -> None:
     """Show the sources.
 
-    Without a name all of them; with one all of its fields, its query included.
+    Without a name all of them; with one all of its fields, its query included. A rule's demand
+    may be a query of its own or a llamaSwap instead: docs/sources.md.
 
     'probe' asks a Prometheus which of them are alive, which keys they show, how old and how
     believable that is; and, of the rules in files or in the cluster, which of their demands has no
@@ -112,6 +113,10 @@ def _of_files(paths: list[str]) -> list[RuleObject]:
 def _one(catalogue: Catalogue, name: str, output: Output) -> str:
     source = catalogue.sources.get(name)
     if source is None:
+        if Path(name).exists():
+            raise UsageError(
+                f"{name} is a file, and no source; for its rules: sources probe {name}"
+            )
         raise UsageError(f"there is no source {name}; {nearest(name, catalogue.sources)}")
     written = write_source(source)
     if output is Output.JSON:

@@ -28,6 +28,10 @@ class Ref:
         return f"{self.kind} {self.namespace}/{self.name}"
 
 
+#: Paths of llama-swap that are no part of its address.
+_BELOW = frozenset({"upstream", "api", "v1"})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scaled:
     """The object whose pods a target has, where they are not its own."""
@@ -52,10 +56,13 @@ class LlamaSwap:
     """A model by its id in llama-swap's configuration; without one, requests for any."""
 
     def __post_init__(self) -> None:
-        if not self.url.startswith(("http://", "https://")) or "/upstream" in self.url:
+        web = self.url.startswith(("http://", "https://"))
+        below = self.url.partition("://")[2].split("/")[1:]
+        if not web or not _BELOW.isdisjoint(below):
             raise ValueError(
                 f"llamaSwap.url {self.url!r} must be llama-swap's own address, such as "
-                "http://llama-swap.ai.svc:8080; what is below /upstream loads a model"
+                "http://llama-swap.ai.svc:8080; /api/events is added to it, and what is below "
+                "/upstream loads a model"
             )
         if self.model == "":
             raise ValueError("llamaSwap.model is empty; write its id, or leave it out")
@@ -170,7 +177,7 @@ class Probe:
 
     def __post_init__(self) -> None:
         if (self.http is None) == (self.completion is None):
-            raise ValueError("probe has either http or completion")
+            raise ValueError("probe has either http or completion; write one of them")
 
     @property
     def question(self) -> Question:

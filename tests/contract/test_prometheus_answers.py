@@ -63,6 +63,7 @@ def metrics(url: str, clock: HandClock | None = None, **options: timedelta) -> P
         pytest.param(200, OLD_WARNING, "warning: store down", id="old-thanos-warning"),
         pytest.param(200, NO_RESULT, "success without data", id="no-result"),
         pytest.param(200, "[]", "no JSON of Prometheus", id="list"),
+        pytest.param(200, '{"choices": []}', "no JSON of Prometheus", id="another server's"),
         pytest.param(200, vector("NaN"), "value is nan", id="nan"),
         pytest.param(200, vector("+Inf"), "value is inf", id="inf"),
         # kedacore/keda #7880: negative values became 0, or wrong replica counts.

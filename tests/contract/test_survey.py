@@ -162,6 +162,45 @@ def test_a_query_that_does_not_parse_is_told_and_never_idle(
     assert "parse error" in reading.why
 
 
+def test_a_query_that_loses_its_keys_is_told_and_never_idle(
+    served: Prometheus, live: Exporter, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    live.set("my_gateway_in_flight", 3, namespace="ai", service="qwen")
+    wait_for("its requests", lambda: served.value("my_gateway_in_flight") == 3)
+    lost = GOOD.replace("sum by (namespace, service) (", "sum(")
+    sources = written(tmp_path, lost, "own.yaml")
+    demand = "{source: my-gateway, match: {service: qwen}}"
+
+    code, said = probed(served, tmp_path, demand, capsys, "--sources", str(sources))
+
+    assert code == Exit.FAILED
+    assert "ai/qwen has a series, and the query of my-gateway no value for it" in said
+    assert "sum by (namespace, service) (...)" in said
+
+
+def test_a_label_that_no_series_has_is_told(
+    served: Prometheus, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sources = written(tmp_path, GOOD.replace("namespace, service", "tenant, service"), "own.yaml")
+    demand = "{source: my-gateway, match: {tenant: ai, service: qwen}}"
+
+    code, said = probed(served, tmp_path, demand, capsys, "--sources", str(sources))
+
+    assert code == Exit.FAILED
+    assert "  no series has the label tenant, so no match by it finds one; scrape the" in said
+    assert 'there are: ""/qwen, without the label tenant; scrape the gateway' in said
+
+
+def test_a_source_without_any_key_says_what_is_looked_for(
+    served: Prometheus, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sources = written(tmp_path, GOOD.replace("my_gateway_in_flight", "my_gw"), "own.yaml")
+
+    _, said = probed(served, tmp_path, f"{DOOR}, {VLLM}", capsys, "--sources", str(sources))
+
+    assert "my-gateway (in-path): alive, 0 keys\n  no series of my_gw: nobody asked" in said
+
+
 def test_as_data_it_has_sources_and_rules(
     served: Prometheus, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

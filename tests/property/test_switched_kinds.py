@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from idlewin import rulecheck
 from idlewin.adapters.serving import INFERENCE_SERVICE, KINDS, SCALED_OBJECT, Around
 from idlewin.adapters.serving.deployment import DEPLOYMENT
 from idlewin.core.pool import Record
@@ -106,6 +107,10 @@ def patched(raw, patch, manager="idlewin"):
     after["metadata"]["annotations"] = {n: t for n, t in marks.items() if t is not None}
     after["metadata"]["managedFields"] = written(manager, *patch["metadata"]["annotations"])
     return after
+
+
+def test_a_rule_may_name_each_kind_that_can_be_lowered_and_no_other():
+    assert [(kind.api_version, kind.kind) for kind in KINDS] == [*rulecheck.KINDS]
 
 
 @pytest.mark.parametrize("kind", [k for k in KINDS if k.optional], ids=lambda kind: kind.kind)

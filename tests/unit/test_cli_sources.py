@@ -90,6 +90,7 @@ def test_sources_are_listed_with_what_they_see() -> None:
     [
         (("vllm",), "there is no source vllm; there are: vllm-"),
         (("vllm-requests", "rule.yaml"), "name one source, or none, or write probe first"),
+        ((__file__,), "is a file, and no source; for its rules: sources probe"),
         (("probe",), "name the Prometheus that knows the demand"),
         (("probe", "none.yaml", "--prometheus", "http://127.0.0.1:9"), "none.yaml: is not there"),
     ],

@@ -122,6 +122,11 @@ ALLOW = ("window", "calendar", "allow")
             [{"llamaSwap": {"url": f"{SWAP}/upstream/qwen"}}],
             "llamaSwap.url: 'http://swap:8080/upstream/qwen' must be llama-swap's own address",
         ),
+        (
+            DEMAND,
+            [{"llamaSwap": {"url": f"{SWAP}/api/events"}}],
+            "such as http://llama-swap.ai.svc:8080; /api/events is added to it",
+        ),
         (DEMAND, [{"llamaSwap": {"url": SWAP, "model": ""}}], "llamaSwap.model: is empty; write"),
         (DEMAND, [{"llamaSwap": {"url": SWAP}, "query": "q"}], "a demand has either a source"),
         (DEMAND, [{"llamaSwap": {"url": SWAP}, "up": "q"}], "up: belongs to a query"),

@@ -62,6 +62,13 @@ def test_a_source_of_ones_own_is_read_with_its_defaults(tmp_path: Path) -> None:
         ("exporter:", "exporters:", ":7: my-gateway.exporters: no such field; did you mean"),
         ("about: requests", "name: x\n  about: requests", ":9: my-gateway.name: no such field; a"),
         ("series: my_gateway_in_flight", "series: ''", ":6: my-gateway.series: is empty"),
+        (
+            "series: my_gateway_in_flight",
+            "series: rate(my_gateway_requests_total[5m])",
+            ":6: my-gateway.series: is 'rate(my_gateway_requests_total[5m])'; write one metric",
+        ),
+        ("exporter: my_gateway_info", "exporter: up == 1", ":7: my-gateway.exporter: is 'up == 1'"),
+        ("(my_gateway_in_flight)", "(rate(a[$windw]))", ":8: my-gateway.query: has $windw, which"),
         ("my-gateway:", "My_Gateway:", ":1: My_Gateway: 'My_Gateway' is no name of a source"),
         ("  kind: in-path", "\tkind: in-path", ":2: the line is indented with a tab"),
     ],

@@ -7,7 +7,9 @@ from datetime import timedelta
 
 import pytest
 
+from idlewin.adapters.prometheus_api import Answer, Series
 from idlewin.adapters.prometheus_runs import ABSENT, codes
+from idlewin.adapters.prometheus_source import Look, UnknownError
 from idlewin.catalogue import (
     SHIPPED,
     Catalogue,
@@ -18,7 +20,7 @@ from idlewin.catalogue import (
 from idlewin.core.load import Level
 from idlewin.core.rule import Activity
 from idlewin.core.target import Demand
-from idlewin.source import Source, SourceKind, filled
+from idlewin.source import Source, SourceKind, filled, part_is
 from tests.contract.demand_rules import rule
 
 DOOR = Demand(source="traefik-router", match={"router": "qwen3-8b@kubernetes"})
@@ -178,6 +180,7 @@ def test_what_is_in_flight_in_the_path_is_both_halves() -> None:
 
     assert problems(rule(demand), known) == ()
     assert "'my-gateway' is not in the catalogue" in problems(rule(demand))[0]
+    assert "; those of your own are given by --sources; query and" in problems(rule(demand))[0]
     said = problems(rule(DOOR), known)[0]
     assert "take one that counts from begin to end (haproxy-backend" in said
     assert "my-gateway)" in said
@@ -243,3 +246,18 @@ def test_a_step_of_the_past_is_told(
 def test_a_front_door_whose_key_never_was_is_unknown() -> None:
     assert codes(DOOR, [[NAN, NAN]], [1, 1], visible=True) == [Level.UNKNOWN] * 2
     assert codes(DOOR, [], [1, 1], visible=True) == [Level.UNKNOWN] * 2
+
+
+def test_a_key_that_the_query_loses_is_unknown_though_the_exporter_lives() -> None:
+    """Two requests are in flight, and summed over all keys: the key's own silence is no rest."""
+    source = SHIPPED.sources["keda-http"]
+    route = dict(zip(source.keys, ("ai", "qwen"), strict=True))
+    parts = [("value", {}, 2), ("witness", {}, 1), ("witness_age", {}, 1)]
+    parts += [("age", route, 1), ("alive", route, 1)]
+    series = tuple(
+        Series(labels=dict([part_is(name)]) | labels, points=((0.0, value),))
+        for name, labels, value in parts
+    )
+
+    with pytest.raises(UnknownError, match="ai/qwen has a series, and the query of keda-http no"):
+        Look(source, Answer(series=series)).value(("ai", "qwen"), timedelta(seconds=15))
