@@ -312,7 +312,9 @@ class Undone(Calm):
 
 
 @pytest.mark.parametrize("claims", [1, 0])
-@pytest.mark.parametrize(("kind", "up"), [(FenceQueue, True), (StopLocalQueue, False)])
+@pytest.mark.parametrize(
+    ("kind", "up"), [(FenceQueue, True), (SetStopPolicy, True), (StopLocalQueue, False)]
+)
 def test_a_policy_that_takes_out_what_we_write_to_queues_does_not_keep_serving_out(
     kind, up, claims
 ):
