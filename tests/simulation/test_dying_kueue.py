@@ -208,12 +208,19 @@ def test_work_that_a_dead_kueue_did_not_end_is_ended_once_it_is_back_and_waits_t
     assert served(world)
 
 
-def test_a_person_who_pauses_and_opens_the_queue_has_all_of_it():
+def names_another(world: World) -> None:
+    rule = a_rule()
+    batch = replace(rule.batch, queues=rule.batch.queues[:1])
+    People(world).edit(NAME, replace(rule, batch=batch))
+
+
+@pytest.mark.parametrize("how", [STOPS["paused"], names_another], ids=["paused", "left out"])
+def test_a_person_who_takes_the_queue_out_of_the_rule_and_opens_it_has_all_of_it(how):
     """We close what is below it until serving is back, and give that back too."""
     world = lent()
     for pod in world.objects.pods.values():
         pod.stuck = True
-    People(world).pause(NAME, paused=True)
+    how(world)
     world.run(world.clock.now() + seconds(3))
     for _ in range(20):
         People(world).set_policy(RESUMABLE, StopPolicy.NONE)
