@@ -110,6 +110,8 @@ class SetStopPolicy:
     than ours, its UID is another, or somebody else closed it meanwhile. A closing is a conflict
     where somebody else closed it meanwhile: theirs stands. A hold wins whatever its epoch is; a
     drain of an older one is refused, for the work that it was meant for is that of an older window.
+    Both are refused where another has gone on with the rule, and the queue is not the rule's any
+    more, or open by somebody else: that is for the other to see.
     """
 
     queue: str

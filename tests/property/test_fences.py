@@ -14,11 +14,12 @@ from idlewin.core.decision import (
     StopLocalQueue,
     Verdict,
 )
-from idlewin.core.pool import EPOCH, LocalQueue, StopPolicy
+from idlewin.core.pool import ADOPTED_BY, EPOCH, LEFT, MANAGER, LocalQueue, StopPolicy
 from tests.property.server import mark
 from tests.property.test_writes import (
     LOCAL,
     QUEUE,
+    RULE,
     WORK,
     Place,
     epochs,
@@ -33,6 +34,14 @@ stops = st.sampled_from([StopPolicy.HOLD, StopPolicy.HOLD_AND_DRAIN])
 
 def active(place: Place) -> Any:
     return place.server.get(WORK)["spec"].get("active", True)
+
+
+def is_at(place: Place, epoch: int | None) -> None:
+    """How far others have gone on with the rule; None: it is gone."""
+    if epoch is None:
+        del place.server.objects[RULE]
+    else:
+        place.person(RULE, {"status": {"epoch": epoch}}, MANAGER)
 
 
 @some
@@ -53,6 +62,42 @@ def test_a_drain_of_an_older_epoch_is_refused_and_a_hold_wins(late, there, stop,
     assert verdict is (Verdict.REFUSED if refused else Verdict.DONE)
     assert policy(place.server.get(QUEUE)) == ("None" if refused else stop.value)
     assert mark(place.server.get(QUEUE), EPOCH) == str(max(late, there)), "the fence stays up"
+
+
+@some
+@given(stops, epochs, st.one_of(st.none(), epochs), maybe)
+def test_who_comes_late_closes_nothing_that_a_person_opened_since(stop, late, now, lags):
+    place = Place()
+    seen = place.server.get(QUEUE)
+    place.apply(SetStopPolicy("short", "q", StopPolicy.HOLD, late, "b580"))
+    place.person(QUEUE, {"spec": {"stopPolicy": "None"}})
+    place.watch()
+    if lags:
+        place.stores.queues.upsert(seen)
+    is_at(place, now)
+
+    verdict = place.apply(SetStopPolicy("short", "q", stop, late, "b580")).verdict
+
+    gone_on = now is not None and late < now
+    assert verdict is (Verdict.REFUSED if gone_on else Verdict.DONE)
+    assert policy(place.server.get(QUEUE)) == ("None" if gone_on else stop.value)
+
+
+@some
+@given(stops, epochs, st.one_of(st.none(), epochs), st.sampled_from(["", "other"]), maybe)
+def test_who_comes_late_closes_nothing_that_is_not_the_rules_any_more(stop, late, now, owner, lags):
+    place = Place()
+    undone = {ADOPTED_BY: owner, EPOCH: None, LEFT: "None" if owner else None}
+    place.person(QUEUE, {"metadata": {"annotations": undone}, "spec": {"stopPolicy": "None"}})
+    if not lags:
+        place.watch()
+    is_at(place, now)
+
+    verdict = place.apply(SetStopPolicy("short", "q", stop, late, "b580")).verdict
+
+    gone_on = now is None or late < now
+    assert verdict is (Verdict.REFUSED if gone_on else Verdict.DONE)
+    assert policy(place.server.get(QUEUE)) == ("None" if gone_on else stop.value)
 
 
 @some
