@@ -142,6 +142,8 @@ class QueueWrites:
 
         def patch(raw: Json) -> Json | None:
             written: Json = {}
+            if (gone_on := self._changes.epoch_of_rule(action.rule)) and gone_on > action.epoch:
+                raise RefusalError(f"rule {action.rule} is at epoch {gone_on}: another has gone on")
             if (epoch_of(raw) or 0) < action.epoch:
                 written["metadata"] = {"annotations": {EPOCH: str(action.epoch)}}
             now, writer = policy_of(raw).value, last_writer(raw, "spec", "stopPolicy")[0]

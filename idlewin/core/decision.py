@@ -154,7 +154,8 @@ class ReopenLocalQueue:
     """Give a LocalQueue its former value, if what we wrote still is there; our epoch in any case.
 
     The same value by somebody else is theirs, and stays. The epoch is the fence against a closing
-    that was decided before, and is on its way.
+    that was decided before, and is on its way. Refused where another has gone on with the rule: it
+    may have closed it once more, and rest on that.
     """
 
     namespace: str
@@ -163,6 +164,7 @@ class ReopenLocalQueue:
     wrote: str
     was: str
     epoch: int
+    rule: str
 
 
 @dataclass(frozen=True, slots=True)

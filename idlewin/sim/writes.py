@@ -240,6 +240,9 @@ class Writes:
         local = self._objects.local_queues.get((action.namespace, action.name))
         if local is None or local.uid != action.uid:
             return self._local(action, key, StopPolicy(action.was))
+        rule = self._objects.rules.get(action.rule)
+        if rule is not None and rule.status and rule.status.epoch > action.epoch:
+            return Outcome(action, Verdict.REFUSED, "another has gone on with the rule")
         if (local.epoch or 0) < action.epoch:
             local.epoch = action.epoch
             self._objects.touch(local)

@@ -109,12 +109,27 @@ def test_who_comes_after_a_return_closes_no_local_queue(late, back, was_closed):
     if was_closed:
         place.apply(closing)
     for epoch in (back, 1):
-        place.apply(ReopenLocalQueue("batch", "lq", "l", "Hold", "None", epoch))
+        place.apply(ReopenLocalQueue("batch", "lq", "l", "Hold", "None", epoch, "b580"))
     place.watch()
 
     verdict = place.apply(closing).verdict
 
     assert verdict is (Verdict.REFUSED if back > late else Verdict.DONE)
+
+
+@some
+@given(epochs, st.one_of(st.none(), epochs))
+def test_who_comes_late_opens_no_local_queue(late, now):
+    place = Place()
+    place.person(LOCAL, {"spec": {"stopPolicy": "Hold"}}, MANAGER)
+    is_at(place, now)
+
+    give = ReopenLocalQueue("batch", "lq", "l", "Hold", "None", late, "b580")
+    verdict = place.apply(give).verdict
+
+    gone_on = now is not None and late < now
+    assert verdict is (Verdict.REFUSED if gone_on else Verdict.DONE)
+    assert policy(place.server.get(LOCAL)) == ("Hold" if gone_on else "None")
 
 
 @some
@@ -183,7 +198,7 @@ def test_a_local_queue_that_another_stopped_is_not_opened(stop, ours_first, thei
     place.person(LOCAL, {"spec": {"stopPolicy": stop.value}})
     place.apply(closing)
 
-    give = ReopenLocalQueue("batch", "lq", "l", stop.value, "None", 2)
+    give = ReopenLocalQueue("batch", "lq", "l", stop.value, "None", 2, "b580")
     assert place.apply(give).verdict is Verdict.DONE
     ours = ours_first and not theirs_again
     assert policy(place.server.get(LOCAL)) == ("None" if ours else stop.value)
