@@ -239,6 +239,27 @@ def test_a_person_who_takes_the_queue_out_of_the_rule_and_opens_it_has_all_of_it
     assert queue_of(world).stop_policy is StopPolicy.NONE
 
 
+@pytest.mark.parametrize("up", [True, False])
+def test_what_was_closed_on_the_way_is_given_back_though_the_status_is_lost_then(up):
+    world = lent(AGREED, ODD, count=2)
+    agreed = next(work for work in world.objects.works.values() if work.contract)
+    if not up:
+        world.kueue.go_down()
+    People(world).pause(NAME, paused=True)
+    until(world, lambda: not agreed.active or policies_below(world) != {StopPolicy.NONE})
+
+    stored = world.objects.rules[NAME]
+    stored.status = None
+    world.objects.touch(stored)
+    world.run(world.clock.now() + seconds(30))
+    world.kueue.come_back()
+    until(world, lambda: phase(world) == Phase.SERVING, minutes(90), seconds(1))
+    world.run(world.clock.now() + minutes(5))
+
+    assert agreed.active, "asleep, and on nobody's record"
+    assert policies_below(world) == {StopPolicy.NONE}
+
+
 def test_work_that_could_not_be_woken_is_woken_though_the_rule_is_paused():
     world = lent(AGREED, ODD, count=2)
     agreed = next(work for work in world.objects.works.values() if work.contract)
