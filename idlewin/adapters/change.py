@@ -12,6 +12,7 @@ from typing import Any
 
 from idlewin.adapters.api import Api, ApiError
 from idlewin.adapters.store import Store
+from idlewin.adapters.watched import RULES
 from idlewin.core.decision import Verdict
 
 Json = dict[str, Any]
@@ -85,6 +86,17 @@ class Changes:
     def written(self, store: Store, path: str, patch: Json) -> Json:
         """What the object is after a patch."""
         return self._kept(store, patiently(lambda: self._api.merge(path, patch)))
+
+    def epoch_of_rule(self, rule: str) -> int | None:
+        """The epoch that a rule is at now; None: it is gone. Another may have gone on with it."""
+        try:
+            stored = self._api.get(f"{RULES}/{rule}")
+        except ApiError as error:
+            if error.gone:
+                return None
+            raise
+        epoch = (stored.get("status") or {}).get("epoch", 0)
+        return epoch if isinstance(epoch, int) else 0
 
     def _kept(self, store: Store, answer: Json) -> Json:
         if self._keeps:

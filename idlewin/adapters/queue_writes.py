@@ -40,12 +40,10 @@ class QueueWrites:
         def patch(raw: Json) -> Json | None:
             if action.policy is StopPolicy.NONE:
                 self._may_open(raw, action)
-            elif _foreign(raw) and not self._as_looked_at(raw):
-                raise ChangedError(f"ClusterQueue {action.queue} was closed by somebody meanwhile")
-            # A leader that was believed dead must not take the fence down, nor evict what is new.
+            else:
+                self._may_close(raw, action)
+            # A leader that was believed dead must not take the fence down.
             epoch = max(action.epoch, epoch_of(raw) or 0)
-            if action.policy is StopPolicy.HOLD_AND_DRAIN and epoch > action.epoch:
-                raise RefusalError(f"ClusterQueue {action.queue} has epoch {epoch}: a late drain")
             is_so = policy_of(raw) is action.policy and left_of(raw) is action.policy
             if is_so and epoch_of(raw) == epoch:
                 return None
@@ -73,6 +71,25 @@ class QueueWrites:
         theirs = left_of(raw) is not None and _foreign(raw)
         if theirs and not self._resumed(action.rule, written):
             raise RefusalError(f"ClusterQueue {action.queue} was closed by {writer or 'somebody'}")
+
+    def _may_close(self, raw: Json, action: SetStopPolicy) -> None:
+        """A late hold wins, but over what others have made of a queue since; a late drain never."""
+        name, epoch, owner = action.queue, epoch_of(raw) or 0, annotation(raw, ADOPTED_BY)
+        if _foreign(raw) and not self._as_looked_at(raw):
+            raise ChangedError(f"ClusterQueue {name} was closed by somebody meanwhile")
+        if action.policy is StopPolicy.HOLD_AND_DRAIN and epoch > action.epoch:
+            raise RefusalError(f"ClusterQueue {name} has epoch {epoch}: a late drain")
+        opened = policy_of(raw) is StopPolicy.NONE is not left_of(raw)
+        if owner == action.rule and not opened:
+            return
+        now = self._changes.epoch_of_rule(action.rule)
+        if now is None and owner != action.rule:
+            raise RefusalError(f"ClusterQueue {name} is not rule {action.rule}'s, which is gone")
+        if now is not None and now > action.epoch:
+            raise RefusalError(
+                f"ClusterQueue {name} was opened or taken by others, and rule {action.rule} is at "
+                f"epoch {now}: another has gone on with it"
+            )
 
     def _as_looked_at(self, raw: Json) -> bool:
         """Whether nobody has written a queue's spec since the look that was decided on."""
@@ -125,6 +142,8 @@ class QueueWrites:
 
         def patch(raw: Json) -> Json | None:
             written: Json = {}
+            if (gone_on := self._changes.epoch_of_rule(action.rule)) and gone_on > action.epoch:
+                raise RefusalError(f"rule {action.rule} is at epoch {gone_on}: another has gone on")
             if (epoch_of(raw) or 0) < action.epoch:
                 written["metadata"] = {"annotations": {EPOCH: str(action.epoch)}}
             now, writer = policy_of(raw).value, last_writer(raw, "spec", "stopPolicy")[0]

@@ -101,6 +101,7 @@ def trim_workload(raw: Json) -> Json | None:
                 if one["type"] in wanted
             ],
         },
+        writer=last_writer(raw, "spec", "active"),
     )
 
 
@@ -224,6 +225,7 @@ def workload_of(raw: Json, cluster_queue: str, resource: str) -> Workload:
         kept_out_until=maybe_instant(status["requeueState"].get("requeueAt")),
         epoch=epoch_of(raw),
         generation=meta.get("generation", 0),
+        active_writer=raw["writer"][0],
         timed_out=holds(raw, "Evicted")
         and (condition(raw, "Evicted") or {}).get("reason") in _NOT_READY,
         claims=sum(one["count"] * claims(one["spec"], resource) for one in pod_sets),

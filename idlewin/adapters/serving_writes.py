@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from idlewin.adapters.api import Api, ApiError
+from idlewin.adapters.api import ApiError
 from idlewin.adapters.change import TRIES, ChangedError, Changes, Patch, RefusalError, same
 from idlewin.adapters.fields import annotation
 from idlewin.adapters.serving import Kind, kind_of
 from idlewin.adapters.store import version_of
-from idlewin.adapters.watched import RULES, Watched
+from idlewin.adapters.watched import Watched
 from idlewin.codec import read_record
 from idlewin.core.decision import ForgetRecord, ScaleBack, ScaleToZero
 from idlewin.core.pool import MANAGER, RECORD, Record
@@ -21,8 +21,8 @@ Json = dict[str, Any]
 class ServingWrites:
     """What the actions on targets write. Raises ApiError and change.py's errors."""
 
-    def __init__(self, api: Api, changes: Changes, stores: Watched) -> None:
-        self._api, self._changes, self._stores = api, changes, stores
+    def __init__(self, changes: Changes, stores: Watched) -> None:
+        self._changes, self._stores = changes, stores
 
     def to_zero(self, action: ScaleToZero) -> Json:
         """One patch of record and replicas; the target as remembered, or nothing is written."""
@@ -91,14 +91,8 @@ class ServingWrites:
 
     def _still_ours(self, action: ScaleBack) -> None:
         """A leader that was frozen after its look must not raise what another has gone on with."""
-        try:
-            rule = self._api.get(f"{RULES}/{action.rule}")
-        except ApiError as error:
-            if error.gone:
-                return
-            raise
-        epoch = (rule.get("status") or {}).get("epoch", 0)
-        if isinstance(epoch, int) and epoch > action.epoch:
+        epoch = self._changes.epoch_of_rule(action.rule)
+        if epoch is not None and epoch > action.epoch:
             raise RefusalError(
                 f"rule {action.rule} is at epoch {epoch}: another has gone on with it"
             )

@@ -48,7 +48,7 @@ class Writer:
     ) -> None:
         self._stores = stores
         self._changes = Changes(api, keeps=keeps)
-        serving = ServingWrites(api, self._changes, stores)
+        serving = ServingWrites(self._changes, stores)
         queues = QueueWrites(api, self._changes, stores, looked)
         self._carry_out: dict[type[Action], Callable[[Any], Json]] = {
             Remember: self._remember,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from idlewin.core import account, failure, follow, opening, timing, whose
+from idlewin.core import account, failure, follow, opening, takeover, timing, whose
 from idlewin.core.batch import may_open
 from idlewin.core.condition import alarming, conditions
 from idlewin.core.decision import Action, Check, Checks, Decision, HoldRule, Remember
@@ -123,6 +123,7 @@ def _decision(
     stored, status = statuses
     status = replace(
         account.settled(s, status),
+        owed=status.owed if stored else takeover.owed(s),
         conditions=conditions(s, status, row.target),
         observed_generation=s.object.generation,
         since=status.since or s.since,

@@ -112,6 +112,8 @@ class SetStopPolicy:
     than ours, its UID is another, or somebody else closed it meanwhile. A closing is a conflict
     where somebody else closed it meanwhile: theirs stands. A hold wins whatever its epoch is; a
     drain of an older one is refused, for the work that it was meant for is that of an older window.
+    Both are refused where another has gone on with the rule, and the queue is not the rule's any
+    more, or open by somebody else: that is for the other to see.
     """
 
     queue: str
@@ -154,7 +156,8 @@ class ReopenLocalQueue:
     """Give a LocalQueue its former value, if what we wrote still is there; our epoch in any case.
 
     The same value by somebody else is theirs, and stays. The epoch is the fence against a closing
-    that was decided before, and is on its way.
+    that was decided before, and is on its way. Refused where another has gone on with the rule: it
+    may have closed it once more, and rest on that.
     """
 
     namespace: str
@@ -163,6 +166,7 @@ class ReopenLocalQueue:
     wrote: str
     was: str
     epoch: int
+    rule: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -160,7 +160,13 @@ def _reopen_owed(s: Situation) -> Iterator[Action]:
     for owed in s.status.owed.local_queues:
         if sealing.may_reopen(s, owed):
             yield ReopenLocalQueue(
-                owed.namespace, owed.name, owed.uid, owed.wrote, owed.was, s.status.epoch
+                owed.namespace,
+                owed.name,
+                owed.uid,
+                owed.wrote,
+                owed.was,
+                s.status.epoch,
+                s.object.name,
             )
 
 

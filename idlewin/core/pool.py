@@ -163,6 +163,8 @@ class Workload:
     """The epoch at which we woke it last; None: never."""
     generation: int = 0
     """It counts the writes of its spec; 0: not known."""
+    active_writer: str = ""
+    """Who wrote spec.active last; empty where that does not show."""
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"

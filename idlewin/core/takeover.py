@@ -5,11 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 
 from idlewin.core import whose
-from idlewin.core.pool import Queue, Target
+from idlewin.core.pool import MANAGER, Queue, StopPolicy, Target
 from idlewin.core.reason import Reason
 from idlewin.core.rule import QueueClass
 from idlewin.core.situation import Situation
-from idlewin.core.status import Remembered, Status, Window, WindowQueue
+from idlewin.core.status import (
+    Owed,
+    OwedQueue,
+    OwedWorkload,
+    Remembered,
+    Status,
+    Window,
+    WindowQueue,
+)
 
 
 def window(s: Situation, status: Status, reason: Reason) -> Status:
@@ -48,6 +56,36 @@ def window(s: Situation, status: Status, reason: Reason) -> Status:
             exempt_namespaces=s.rule.cards.exempt_namespaces,
         )
     return replace(status, window=made, counters=counters, until=None)
+
+
+def owed(s: Situation) -> Owed:
+    """What we closed on the way and nobody has opened since, as it shows where the status is lost.
+
+    What a LocalQueue was before does not show; that its tenant had held it too is rare.
+    """
+    mine = [queue for queue in s.pool.queues if queue.adopted_by == s.object.name]
+    return Owed(
+        local_queues=tuple(
+            OwedQueue(
+                namespace=local.namespace,
+                name=local.name,
+                uid=local.uid,
+                cluster_queue=queue.name,
+                was=StopPolicy.NONE.value,
+                wrote=local.stop_policy.value,
+                at=local.stop_written_at or s.now,
+            )
+            for queue in mine
+            for local in queue.local_queues
+            if local.stop_policy is not StopPolicy.NONE and local.stop_writer == MANAGER
+        ),
+        workloads=tuple(
+            OwedWorkload(namespace=work.namespace, name=work.name, uid=work.uid)
+            for queue in mine
+            for work in queue.workloads
+            if not work.active and work.active_writer == MANAGER
+        ),
+    )
 
 
 def _cards_of(s: Situation) -> tuple[str, dict[str, str]]:

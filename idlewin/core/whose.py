@@ -89,12 +89,14 @@ def shut_by_us(s: Situation) -> list[Queue]:
 def given_up(s: Situation, queue: Queue) -> bool:
     """Whether what a queue lets in is its owner's business, though we closed what is below it.
 
-    It is not ours any more, or a person opened it by hand where the rule does nothing.
+    It is not ours any more, or a person opened it by hand where the rule does nothing with it.
     """
     if queue.adopted_by != s.object.name:
         return True
     rule = s.rule
     by_hand = s.object.deleting or rule is None or rule.paused or rule.mode is not Mode.ACT
+    named = [spec.cluster_queue for spec in rule.batch.queues] if rule else []
+    by_hand = by_hand or queue.name not in named
     return by_hand and queue.stop_policy is StopPolicy.NONE and queue not in left_open(s)
 
 

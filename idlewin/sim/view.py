@@ -129,6 +129,7 @@ def _workload(work: Work) -> Workload:
         timed_out=work.timed_out,
         epoch=work.epoch,
         generation=work.generation,
+        active_writer=work.active_writer,
     )
 
 

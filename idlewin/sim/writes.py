@@ -183,6 +183,11 @@ class Writes:
         epoch = max(queue.epoch or 0, action.epoch)
         if action.policy is not StopPolicy.HOLD and epoch > action.epoch:
             return Outcome(action, Verdict.REFUSED, f"its epoch {epoch} is newer")
+        taken = queue.adopted_by != action.rule
+        rule = self._objects.rules.get(action.rule)
+        late = taken if rule is None else rule.status and rule.status.epoch > action.epoch
+        if late and (taken or queue.stop_policy is StopPolicy.NONE is not queue.left):
+            return Outcome(action, Verdict.REFUSED, "another has gone on with the rule")
         asked = (action.policy, action.policy, epoch)
         if (queue.stop_policy, queue.left, queue.epoch) == asked:
             return Outcome(action, Verdict.DONE, "it is so already")
@@ -235,6 +240,9 @@ class Writes:
         local = self._objects.local_queues.get((action.namespace, action.name))
         if local is None or local.uid != action.uid:
             return self._local(action, key, StopPolicy(action.was))
+        rule = self._objects.rules.get(action.rule)
+        if rule is not None and rule.status and rule.status.epoch > action.epoch:
+            return Outcome(action, Verdict.REFUSED, "another has gone on with the rule")
         if (local.epoch or 0) < action.epoch:
             local.epoch = action.epoch
             self._objects.touch(local)

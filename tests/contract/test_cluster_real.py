@@ -245,7 +245,9 @@ def test_a_local_queue_is_given_back_unless_its_owner_changed_it(place: Place) -
     place.make_queue()
     (local,) = place.queue().local_queues
     stop = StopLocalQueue(local, place.name, StopPolicy.HOLD_AND_DRAIN, 1)
-    give = ReopenLocalQueue(local.namespace, local.name, local.uid, "HoldAndDrain", "None", 1)
+    give = ReopenLocalQueue(
+        local.namespace, local.name, local.uid, "HoldAndDrain", "None", 1, "b580"
+    )
     assert verdict(place, stop) is Verdict.DONE
     assert verdict(place, give) is Verdict.DONE
     assert place.queue().local_queues[0].stop_policy is StopPolicy.NONE

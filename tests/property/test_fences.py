@@ -14,11 +14,12 @@ from idlewin.core.decision import (
     StopLocalQueue,
     Verdict,
 )
-from idlewin.core.pool import EPOCH, LocalQueue, StopPolicy
+from idlewin.core.pool import ADOPTED_BY, EPOCH, LEFT, MANAGER, LocalQueue, StopPolicy
 from tests.property.server import mark
 from tests.property.test_writes import (
     LOCAL,
     QUEUE,
+    RULE,
     WORK,
     Place,
     epochs,
@@ -33,6 +34,14 @@ stops = st.sampled_from([StopPolicy.HOLD, StopPolicy.HOLD_AND_DRAIN])
 
 def active(place: Place) -> Any:
     return place.server.get(WORK)["spec"].get("active", True)
+
+
+def is_at(place: Place, epoch: int | None) -> None:
+    """How far others have gone on with the rule; None: it is gone."""
+    if epoch is None:
+        del place.server.objects[RULE]
+    else:
+        place.person(RULE, {"status": {"epoch": epoch}}, MANAGER)
 
 
 @some
@@ -56,6 +65,42 @@ def test_a_drain_of_an_older_epoch_is_refused_and_a_hold_wins(late, there, stop,
 
 
 @some
+@given(stops, epochs, st.one_of(st.none(), epochs), maybe)
+def test_who_comes_late_closes_nothing_that_a_person_opened_since(stop, late, now, lags):
+    place = Place()
+    seen = place.server.get(QUEUE)
+    place.apply(SetStopPolicy("short", "q", StopPolicy.HOLD, late, "b580"))
+    place.person(QUEUE, {"spec": {"stopPolicy": "None"}})
+    place.watch()
+    if lags:
+        place.stores.queues.upsert(seen)
+    is_at(place, now)
+
+    verdict = place.apply(SetStopPolicy("short", "q", stop, late, "b580")).verdict
+
+    gone_on = now is not None and late < now
+    assert verdict is (Verdict.REFUSED if gone_on else Verdict.DONE)
+    assert policy(place.server.get(QUEUE)) == ("None" if gone_on else stop.value)
+
+
+@some
+@given(stops, epochs, st.one_of(st.none(), epochs), st.sampled_from(["", "other"]), maybe)
+def test_who_comes_late_closes_nothing_that_is_not_the_rules_any_more(stop, late, now, owner, lags):
+    place = Place()
+    undone = {ADOPTED_BY: owner, EPOCH: None, LEFT: "None" if owner else None}
+    place.person(QUEUE, {"metadata": {"annotations": undone}, "spec": {"stopPolicy": "None"}})
+    if not lags:
+        place.watch()
+    is_at(place, now)
+
+    verdict = place.apply(SetStopPolicy("short", "q", stop, late, "b580")).verdict
+
+    gone_on = now is None or late < now
+    assert verdict is (Verdict.REFUSED if gone_on else Verdict.DONE)
+    assert policy(place.server.get(QUEUE)) == ("None" if gone_on else stop.value)
+
+
+@some
 @given(epochs, epochs, maybe)
 def test_who_comes_after_a_return_closes_no_local_queue(late, back, was_closed):
     place = Place()
@@ -64,12 +109,27 @@ def test_who_comes_after_a_return_closes_no_local_queue(late, back, was_closed):
     if was_closed:
         place.apply(closing)
     for epoch in (back, 1):
-        place.apply(ReopenLocalQueue("batch", "lq", "l", "Hold", "None", epoch))
+        place.apply(ReopenLocalQueue("batch", "lq", "l", "Hold", "None", epoch, "b580"))
     place.watch()
 
     verdict = place.apply(closing).verdict
 
     assert verdict is (Verdict.REFUSED if back > late else Verdict.DONE)
+
+
+@some
+@given(epochs, st.one_of(st.none(), epochs))
+def test_who_comes_late_opens_no_local_queue(late, now):
+    place = Place()
+    place.person(LOCAL, {"spec": {"stopPolicy": "Hold"}}, MANAGER)
+    is_at(place, now)
+
+    give = ReopenLocalQueue("batch", "lq", "l", "Hold", "None", late, "b580")
+    verdict = place.apply(give).verdict
+
+    gone_on = now is not None and late < now
+    assert verdict is (Verdict.REFUSED if gone_on else Verdict.DONE)
+    assert policy(place.server.get(LOCAL)) == ("Hold" if gone_on else "None")
 
 
 @some
@@ -138,7 +198,7 @@ def test_a_local_queue_that_another_stopped_is_not_opened(stop, ours_first, thei
     place.person(LOCAL, {"spec": {"stopPolicy": stop.value}})
     place.apply(closing)
 
-    give = ReopenLocalQueue("batch", "lq", "l", stop.value, "None", 2)
+    give = ReopenLocalQueue("batch", "lq", "l", stop.value, "None", 2, "b580")
     assert place.apply(give).verdict is Verdict.DONE
     ours = ours_first and not theirs_again
     assert policy(place.server.get(LOCAL)) == ("None" if ours else stop.value)

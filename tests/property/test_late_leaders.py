@@ -43,6 +43,7 @@ from tests.builders import (
     a_workload,
     away,
     gone,
+    with_rule,
 )
 from tests.property.facts import OWED, in_window, pool, queue, status
 
@@ -287,3 +288,24 @@ def test_whatever_epoch_a_tenant_writes_we_read_our_own_fence_after_it(theirs):
     assert ours > max(3, work.epoch or 0)
     assert epoch_of({"metadata": {"annotations": {EPOCH: str(ours)}}}) == ours
     assert ours < 2**63, "the status holds it"
+
+
+# -- a status that is lost while something is closed
+
+
+def test_what_we_have_closed_is_on_record_again_once_the_status_is_lost():
+    def found(**changes: Any) -> Owed:
+        local = replace(a_queue().local_queues[0], stop_policy=StopPolicy.HOLD)
+        locals_ = (replace(local, stop_writer="idlewin"), replace(local, uid="l-theirs"))
+        asleep = a_workload(active=False, active_writer="idlewin")
+        works = (asleep, a_workload("theirs", active=False), a_workload("awake"))
+        queues = (a_queue(local_queues=locals_, workloads=works, **changes), a_queue("resumable"))
+        lost = with_rule(a_situation(pool=a_pool(queues=queues)), status=None)
+        return decide(lost).status.owed
+
+    owed = found()
+    assert [(one.uid, one.wrote, one.was) for one in owed.local_queues] == [
+        ("l-short", "Hold", "None")
+    ]
+    assert [work.uid for work in owed.workloads] == ["w-job"]
+    assert found(adopted_by="another") == Owed()

@@ -214,7 +214,7 @@ def test_a_phase_that_nobody_knows_is_given_back(s):
 @some
 @given(returns(), st.sampled_from([Verdict.REFUSED, Verdict.FAILED, Verdict.CONFLICT]))
 def test_what_did_not_get_through_is_not_noted(s, verdict):
-    reopen = ReopenLocalQueue("batch", "lq-short", "l-short", "Hold", "None", 1)
+    reopen = ReopenLocalQueue("batch", "lq-short", "l-short", "Hold", "None", 1, "b580")
     for action in (*decide(s).actions, reopen):
         if not isinstance(action, StopLocalQueue):
             assert noted(s.status, action, verdict) == s.status
@@ -230,7 +230,9 @@ def test_what_is_undone_is_not_owed_any_more(s):
     work = OwedWorkload(namespace="batch", name="w", uid="w")
     status = replace(s.status, owed=Owed(local_queues=(queue,), workloads=(work,)))
 
-    status = noted(status, ReopenLocalQueue("batch", "lq", "l", "Hold", "None", 1), Verdict.DONE)
+    status = noted(
+        status, ReopenLocalQueue("batch", "lq", "l", "Hold", "None", 1, "b580"), Verdict.DONE
+    )
     status = noted(status, SetActive("batch", "w", "w", active=True, epoch=1), Verdict.GONE)
 
     assert status.owed == Owed()

@@ -479,7 +479,7 @@ def test_a_local_queue_has_back_what_it_had_unless_its_owner_has_changed_it(
     place.watch()
     seen = LocalQueue(namespace="batch", name="lq", uid="l", stop_policy=had)
     changed = {"spec": {"stopPolicy": (change or had).value}}
-    give = ReopenLocalQueue("batch", "lq", "l", stop.value, had.value, 2)
+    give = ReopenLocalQueue("batch", "lq", "l", stop.value, had.value, 2, "b580")
 
     if before_us:
         place.person(LOCAL, changed)

@@ -208,12 +208,19 @@ def test_work_that_a_dead_kueue_did_not_end_is_ended_once_it_is_back_and_waits_t
     assert served(world)
 
 
-def test_a_person_who_pauses_and_opens_the_queue_has_all_of_it():
+def names_another(world: World) -> None:
+    rule = a_rule()
+    batch = replace(rule.batch, queues=rule.batch.queues[:1])
+    People(world).edit(NAME, replace(rule, batch=batch))
+
+
+@pytest.mark.parametrize("how", [STOPS["paused"], names_another], ids=["paused", "left out"])
+def test_a_person_who_takes_the_queue_out_of_the_rule_and_opens_it_has_all_of_it(how):
     """We close what is below it until serving is back, and give that back too."""
     world = lent()
     for pod in world.objects.pods.values():
         pod.stuck = True
-    People(world).pause(NAME, paused=True)
+    how(world)
     world.run(world.clock.now() + seconds(3))
     for _ in range(20):
         People(world).set_policy(RESUMABLE, StopPolicy.NONE)
@@ -230,6 +237,27 @@ def test_a_person_who_pauses_and_opens_the_queue_has_all_of_it():
     assert policies_below(world) == {StopPolicy.NONE}
     assert all(work.active for work in world.objects.works.values())
     assert queue_of(world).stop_policy is StopPolicy.NONE
+
+
+@pytest.mark.parametrize("up", [True, False])
+def test_what_was_closed_on_the_way_is_given_back_though_the_status_is_lost_then(up):
+    world = lent(AGREED, ODD, count=2)
+    agreed = next(work for work in world.objects.works.values() if work.contract)
+    if not up:
+        world.kueue.go_down()
+    People(world).pause(NAME, paused=True)
+    until(world, lambda: not agreed.active or policies_below(world) != {StopPolicy.NONE})
+
+    stored = world.objects.rules[NAME]
+    stored.status = None
+    world.objects.touch(stored)
+    world.run(world.clock.now() + seconds(30))
+    world.kueue.come_back()
+    until(world, lambda: phase(world) == Phase.SERVING, minutes(90), seconds(1))
+    world.run(world.clock.now() + minutes(5))
+
+    assert agreed.active, "asleep, and on nobody's record"
+    assert policies_below(world) == {StopPolicy.NONE}
 
 
 def test_work_that_could_not_be_woken_is_woken_though_the_rule_is_paused():
@@ -312,7 +340,9 @@ class Undone(Calm):
 
 
 @pytest.mark.parametrize("claims", [1, 0])
-@pytest.mark.parametrize(("kind", "up"), [(FenceQueue, True), (StopLocalQueue, False)])
+@pytest.mark.parametrize(
+    ("kind", "up"), [(FenceQueue, True), (SetStopPolicy, True), (StopLocalQueue, False)]
+)
 def test_a_policy_that_takes_out_what_we_write_to_queues_does_not_keep_serving_out(
     kind, up, claims
 ):

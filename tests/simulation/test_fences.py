@@ -11,6 +11,7 @@ import pytest
 from idlewin.core.decision import (
     Action,
     Outcome,
+    ReopenLocalQueue,
     ScaleToZero,
     SetActive,
     SetStopPolicy,
@@ -127,6 +128,36 @@ def test_a_drain_of_a_leader_that_wakes_in_a_later_window_evicts_nothing():
 
     assert late.answers[-1].verdict is Verdict.REFUSED
     assert not evicted, "evicted, and never agreed to that"
+
+
+def test_a_leader_that_wakes_in_a_later_return_opens_no_local_queue_that_it_rests_on():
+    """Kueue is down in both returns; its LocalQueue alone keeps the queue shut beside serving."""
+    world = lent(AGREED)
+    (local,) = world.objects.local_queues.values()
+
+    def closed() -> bool:
+        return local.stop_policy is not StopPolicy.NONE
+
+    def returns_without_kueue() -> None:
+        world.kueue.go_down()
+        People(world).pause(NAME, paused=True)
+        until(world, lambda: closed() and phase(world) == Phase.SERVING)
+
+    def another_goes_on() -> None:
+        world.start_controller(alone=False)
+        until(world, lambda: not closed())
+        People(world).pause(NAME, paused=False)
+        until(world, lambda: phase(world) == Phase.HARVESTING)
+        returns_without_kueue()
+
+    late = Meanwhile(lambda action: isinstance(action, ReopenLocalQueue), another_goes_on)
+    returns_without_kueue()
+    world.cluster.interference = late
+    world.kueue.come_back()
+    until(world, lambda: late.over)
+
+    assert late.answers[-1].verdict is Verdict.REFUSED
+    assert closed()
 
 
 def test_work_that_a_person_stopped_where_our_stop_failed_is_left_to_that_person():

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from idlewin.core.decision import (
     Action,
     FenceQueue,
@@ -69,6 +71,36 @@ def test_a_closing_that_was_decided_before_a_person_closed_the_queue_leaves_thei
     queue = world.objects.queues[RESUMABLE]
     assert (queue.stop_policy, queue.writer) == (hold, "kubectl")
     assert phase(world) == Phase.SERVING
+
+
+def taken_out(world: World) -> None:
+    queue = world.objects.queues[RESUMABLE]
+    People(world).adopt(RESUMABLE, "")
+    queue.epoch = queue.left = None
+
+
+@pytest.mark.parametrize("undo", [taken_out, lambda _: None], ids=["adopt --undo", "by hand"])
+def test_a_leader_that_wakes_after_another_gave_all_back_closes_no_queue_of_a_person(undo):
+    world = harvesting()
+
+    def another_gives_back() -> None:
+        world.start_controller(alone=True)
+        world.clock.run(world.clock.now() + minutes(30))
+        assert phase(world) == Phase.SERVING
+        undo(world)
+        People(world).set_policy(RESUMABLE, StopPolicy.NONE)
+
+    late = Meanwhile(
+        lambda action: isinstance(action, SetStopPolicy) and action.queue == RESUMABLE,
+        another_gives_back,
+    )
+    world.cluster.interference = late
+    People(world).pause(NAME, paused=True)
+    world.run(START + minutes(120))
+
+    queue = world.objects.queues[RESUMABLE]
+    assert late.answers[-1].verdict is Verdict.REFUSED
+    assert (queue.stop_policy, queue.writer) == (StopPolicy.NONE, "kubectl")
 
 
 def test_a_leader_that_wakes_after_another_gave_all_back_closes_no_local_queue():

@@ -66,7 +66,9 @@ def test_a_late_closing_closes_nothing_anew(cluster: Cluster):
 def test_a_late_closing_of_a_local_queue_finds_the_fence(cluster: Cluster):
     cluster.make_queue("q")
     (local,) = cluster.queue("q").local_queues
-    give = ReopenLocalQueue(local.namespace, local.name, local.uid, "Hold", "None", epoch=4)
+    give = ReopenLocalQueue(
+        local.namespace, local.name, local.uid, "Hold", "None", epoch=4, rule="b580"
+    )
     assert cluster.apply(give).verdict is Verdict.DONE
 
     late = StopLocalQueue(local, cluster.queue("q").name, HOLD, epoch=3)
@@ -103,7 +105,9 @@ def test_a_local_queue_that_its_tenant_stopped_stays_stopped(cluster: Cluster):
     (local,) = cluster.queue("q").local_queues
     cluster.set_local("q", HOLD)
     stop = StopLocalQueue(local, cluster.queue("q").name, HOLD, epoch=3)
-    give = ReopenLocalQueue(local.namespace, local.name, local.uid, "Hold", "None", epoch=4)
+    give = ReopenLocalQueue(
+        local.namespace, local.name, local.uid, "Hold", "None", epoch=4, rule="b580"
+    )
 
     assert [cluster.apply(one).verdict for one in (stop, give)] == [Verdict.DONE] * 2
     (after,) = cluster.queue("q").local_queues
