@@ -97,6 +97,7 @@ class Controller:
         memory = self._observer.memory(name)
         memory.target_refused = {**memory.target_refused, **_refused(outcomes)}
         memory.stopped |= _stops(outcomes)
+        memory.wrote |= _wrote(outcomes)
         self._ports.journal.append(decision, outcomes)
         alarmed = alarming(decision.status) - alarming(situation.status)
         if (decision.changes_phase or alarmed) and _on_record(outcomes):
@@ -266,9 +267,14 @@ def _refused(outcomes: tuple[Outcome, ...]) -> dict[str, str]:
 def _stops(outcomes: tuple[Outcome, ...]) -> frozenset[tuple[str, int]]:
     """The queues that a stop or a fence got through to, or to what is below them; its epoch."""
     done = [outcome.action for outcome in outcomes if outcome.verdict is Verdict.DONE]
-    above = {(a.queue, a.epoch) for a in done if isinstance(a, SetStopPolicy | FenceQueue)}
     below = {(a.cluster_queue, a.epoch) for a in done if isinstance(a, StopLocalQueue)}
-    return frozenset(above | below)
+    return frozenset(below.union(_wrote(outcomes).items()))
+
+
+def _wrote(outcomes: tuple[Outcome, ...]) -> dict[str, int]:
+    """The ClusterQueues that were written themselves, and the epoch that they have by that."""
+    done = [outcome.action for outcome in outcomes if outcome.verdict is Verdict.DONE]
+    return {a.queue: a.epoch for a in done if isinstance(a, SetStopPolicy | FenceQueue)}
 
 
 def _unheard(outcomes: tuple[Outcome, ...]) -> bool:

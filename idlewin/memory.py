@@ -31,6 +31,8 @@ class Memory:
     target_refused: dict[str, str] = field(default_factory=dict)
     stopped: frozenset[tuple[str, int]] = frozenset()
     """Queues that were written in order to stop them, or below them, and at which epoch."""
+    wrote: dict[str, int] = field(default_factory=dict)
+    """The newest epoch that was written to a ClusterQueue itself, by its name."""
     written_at: datetime | None = None
     looked_at: datetime | None = None
     down_since: dict[str, datetime] = field(default_factory=dict)
@@ -101,7 +103,9 @@ def note_taken(s: Situation, memory: Memory) -> None:
     taken: dict[str, tuple[object, object]] = {}
     for queue in s.pool.queues:
         mark = queue.left, queue.epoch
-        theirs = queue.left is not None and queue.stop_policy is not queue.left
+        # Nobody but another writes an older epoch of ours: who puts back what was exported once.
+        older = queue.epoch is not None and queue.epoch < memory.wrote.get(queue.name, 0)
+        theirs = older or (queue.left is not None and queue.stop_policy is not queue.left)
         if theirs or memory.taken.get(queue.uid) == mark:
             taken[queue.uid] = mark
     memory.taken = taken

@@ -71,7 +71,7 @@ def _stay(s: Situation, phase: Phase, checks: Checks, stored: Status | None) -> 
 
 def _contest(s: Situation, phase: Phase, status: Status) -> Status:
     """An opening by somebody else is corrected a few times, then the rule is Contested."""
-    opened = [queue for queue in _kept_shut(s, phase) if whose.opened_by_other(queue)]
+    opened = [queue for queue in _kept_shut(s, phase) if whose.opened_by_other(s, queue)]
     if not opened or status.contested_by or status.counters.corrections < follow.CORRECTIONS:
         return status
     writer = opened[0].stop_writer or "somebody"

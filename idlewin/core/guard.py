@@ -35,7 +35,7 @@ def record_found(s: Situation) -> Checks:
     found = whose.left_open(s)
     if whose.may_act(s):
         # Who opened it meanwhile is corrected, as in SERVING; else it is that person's.
-        found += [q for q in whose.ours(s) if q.epoch is not None and whose.opened_by_other(q)]
+        found += [q for q in whose.ours(s) if q.epoch is not None and whose.opened_by_other(s, q)]
     queues = [queue.name for queue in found] if lost else []
     return fact("our record on", targets or queues or s.window, ", ".join(targets + queues))
 

@@ -123,7 +123,7 @@ def _queues(s: Situation, wanted: Gate) -> Iterator[Action]:
 
 def _hold(s: Situation, queue: Queue) -> SetStopPolicy:
     """A hold that counts as a correction where somebody else had opened the queue."""
-    corrects = whose.opened_by_other(queue)
+    corrects = whose.opened_by_other(s, queue)
     return replace(ladder.stop(s, queue, StopPolicy.HOLD), corrects=corrects)
 
 

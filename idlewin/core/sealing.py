@@ -74,7 +74,7 @@ def stopped_from(s: Situation, queue: Queue) -> datetime | None:
     if queue.stop_policy is StopPolicy.NONE:
         # All of a stop that got through is gone, our epoch too: somebody undoes what we write.
         undone = tried(s, queue) and not fenced(s, queue)
-        return s.since if undone or whose.opened_by_other(queue) else None
+        return s.since if undone or whose.opened_by_other(s, queue) else None
     return max(s.since, queue.stop_written_at or s.since)
 
 
@@ -114,7 +114,7 @@ def only_below(s: Situation, queue: Queue) -> bool:
 
     It lets nothing in: while giving back its opener is not fought with.
     """
-    return whose.opened_by_other(queue) and sealed_by_local_queues(s, queue) is not None
+    return whose.opened_by_other(s, queue) and sealed_by_local_queues(s, queue) is not None
 
 
 def fenced(s: Situation, queue: Queue) -> bool:
@@ -263,7 +263,7 @@ def _enough(s: Situation, queue: Queue) -> bool:
 
     A fence is no stop: what a late leader opened just before it is stopped first.
     """
-    open_by_us = stands_open(s, queue) and not whose.opened_by_other(queue)
+    open_by_us = stands_open(s, queue) and not whose.opened_by_other(s, queue)
     return refused(s, queue) or (not open_by_us and (fenced(s, queue) or tried(s, queue)))
 
 

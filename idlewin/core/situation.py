@@ -62,8 +62,8 @@ class Situation:
     down_since: Mapping[str, datetime] = field(default_factory=dict)
     """Targets that have no ready pod outside a window, and since when, as far as was looked."""
     taken: frozenset[str] = frozenset()
-    """UIDs of queues that were seen at another stop policy since we wrote ours, as far as was
-    looked: what they are at now is somebody's, even where it is what we wrote."""
+    """UIDs of queues that were seen at another stop policy since we wrote ours, or at an older
+    epoch, as far as was looked: what they are at now is somebody's, even where we wrote it once."""
     told_since: Mapping[str, datetime] = field(default_factory=dict)
     """UIDs of admitted work that was told to end, and since when, as far as was looked."""
     stopped: frozenset[tuple[str, int]] = frozenset()

@@ -32,7 +32,7 @@ def window(s: Situation, status: Status, reason: Reason) -> Status:
     adopted = [queue for queue in s.pool.queues if queue.adopted_by == s.object.name]
     specs = {spec.cluster_queue: spec for spec in s.rule.batch.queues} if s.rule else {}
     counters = status.counters
-    if reason is Reason.OPEN_WITH_BATCH and any(whose.opened_by_other(q) for q in adopted):
+    if reason is Reason.OPEN_WITH_BATCH and any(whose.opened_by_other(s, q) for q in adopted):
         counters = replace(counters, corrections=counters.corrections + 1)
     resource, nodes = _cards_of(s)
     made = Window(

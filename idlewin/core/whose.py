@@ -50,14 +50,15 @@ def stopped_by(queue: Queue) -> str:
     return f"{queue.name} at {queue.stop_policy} by {queue.stop_writer or 'somebody'}"
 
 
-def opened_by_other(queue: Queue) -> bool:
+def opened_by_other(s: Situation, queue: Queue) -> bool:
     """Whether somebody else opened it: whatever is open without our mark was not opened by us."""
-    return queue.stop_policy is StopPolicy.NONE is not queue.left
+    marked = queue.left is StopPolicy.NONE and queue.uid not in s.taken
+    return queue.stop_policy is StopPolicy.NONE and not marked
 
 
 def contested(s: Situation, queue: Queue) -> bool:
     """Whether it is open by somebody who keeps opening what is ours."""
-    return bool(s.status.contested_by) and opened_by_other(queue)
+    return bool(s.status.contested_by) and opened_by_other(s, queue)
 
 
 def left_open(s: Situation) -> list[Queue]:
@@ -69,8 +70,7 @@ def left_open(s: Situation) -> list[Queue]:
         and queue.epoch is not None
         and queue.stop_policy is StopPolicy.NONE
         and not queue.terminating
-        and not opened_by_other(queue)
-        and queue.uid not in s.taken
+        and not opened_by_other(s, queue)
     ]
 
 
