@@ -8,7 +8,7 @@ rules and queues do all the time, is nobody's change.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -27,6 +27,7 @@ from idlewin.ports import LookError
 Json = dict[str, Any]
 RULES = f"/apis/{API_VERSION}/idlerules"
 QUEUES = f"{KUEUE}/clusterqueues"
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,6 +146,22 @@ class Edits:
             writers=tuple(sorted(set(_owners(raw)) - {MANAGER})),
         )
 
+    def appliers(self, names: Iterable[str]) -> dict[str, tuple[str, ...]]:
+        """Who puts the stopPolicy of queues back at each apply, of those queues that there are."""
+        with told("ClusterQueues"):
+            try:
+                found, _ = self._api.listed(QUEUES)
+            except ApiError as error:
+                if not error.gone:
+                    raise
+                return {}
+        wanted = set(names)
+        return {
+            raw["metadata"]["name"]: tuple(sorted(set(_appliers(raw)) - {MANAGER}))
+            for raw in found
+            if raw["metadata"]["name"] in wanted
+        }
+
     def adopt(self, queue: QueueSeen, rule: str) -> None:
         """Put a queue into a rule's hands, and its stop policy on record. Raises IdlewinError."""
         self._patch_queue(queue, {ADOPTED_BY: rule, BEFORE_US: queue.stop_policy or "None"}, {})
@@ -225,9 +242,18 @@ def _can_be_a_name(name: str) -> bool:
     return name[:1].isalnum() and all(c.isascii() and (c.isalnum() or c in "-.") for c in name)
 
 
-def _owners(raw: Json) -> Iterator[str]:
-    """The field managers that own spec.stopPolicy."""
+def _owners(raw: Json, operation: str = "") -> Iterator[str]:
+    """The field managers that own spec.stopPolicy, by an operation if one is named."""
     for entry in raw["metadata"].get("managedFields") or ():
         fields = (entry.get("fieldsV1") or {}).get("f:spec")
-        if isinstance(fields, dict) and "f:stopPolicy" in fields:
+        wanted = operation in ("", entry.get("operation"))
+        if wanted and isinstance(fields, dict) and "f:stopPolicy" in fields:
             yield str(entry.get("manager", "?"))
+
+
+def _appliers(raw: Json) -> Iterator[str]:
+    """Who has it in what is applied, on the server's side or the client's."""
+    yield from _owners(raw, "Apply")
+    applied = (raw["metadata"].get("annotations") or {}).get(_LAST_APPLIED, "")
+    if '"stopPolicy"' in applied:
+        yield "kubectl apply, or what applies as it does"

@@ -24,6 +24,7 @@ VERBS = {
     "run": "Run the controller: watch, decide, hand cards over.",
     "check": "Check rule files: errors by line, conflicts, doubts.",
     "sources": "Show where demand can be seen, and probe what Prometheus has of it.",
+    "doctor": "Say what stands between a cluster and a first window, and what to do.",
     "explain": "Say why a rule's pool is where it is, and what it waits for.",
     "status": "Show all rules: phase, reason, since, until.",
     "adopt": "Give a ClusterQueue into a rule's hands.",
