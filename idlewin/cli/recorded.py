@@ -35,17 +35,22 @@ def one_rule(path: Path, catalogue: Catalogue = SHIPPED) -> tuple[Document, Rule
     """The one rule of a file. Raises UsageError, with the errors that ``check`` tells."""
     if path.is_dir():
         raise UsageError(f"{path} is a directory; name a file with one rule")
-    found = checked(read_files([path]), catalogue)
-    errors = [str(finding) for finding in found.findings if not finding.warning]
-    if errors:
-        raise UsageError("\n".join(errors))
-    rules = [(document, document.rule) for document in found.documents if document.rule]
+    rules = all_rules(path, catalogue)
     if len(rules) != 1:
         raise UsageError(f"{path} has {len(rules)} rules; name a file with one")
     return rules[0]
 
 
-def recorded(rule: Rule, trace: Path, names: Sequence[str] | None, seed: int = 1) -> list[Case]:
+def all_rules(path: Path, catalogue: Catalogue = SHIPPED) -> list[tuple[Document, Rule]]:
+    """The rules of a file or a directory. Raises UsageError with all that ``check`` tells."""
+    found = checked(read_files([path]), catalogue)
+    errors = [str(finding) for finding in found.findings if not finding.warning]
+    if errors:
+        raise UsageError("\n".join(errors))
+    return [(document, document.rule) for document in found.documents if document.rule]
+
+
+def recorded(rule: Rule, trace: Path, names: Sequence[str] | None) -> list[Case]:
     """Cards of a trace, each as the demand of a rule; all, where none is named.
 
     Raises UsageError.
@@ -75,13 +80,12 @@ def recorded(rule: Rule, trace: Path, names: Sequence[str] | None, seed: int = 1
             covers=covers,
             judged_from=origin + about.test_from * MINUTE,
             delays=DELAYS,
-            seed=seed,
         )
         for name, runs in chosen.items()
     ]
 
 
-def asked(rule: Rule, name: str, options: Options) -> Case:
+def asked(rule: Rule, name: str, options: Options, past: timedelta = PAST) -> Case:
     """What a Prometheus knows of a rule's demand. Raises UsageError and UnreachableError."""
     if rule.calendar_only:
         raise UsageError(
@@ -93,7 +97,7 @@ def asked(rule: Rule, name: str, options: Options) -> Case:
             "demand, --prometheus http://HOST:9090"
         )
     metrics = metrics_of(options, ServerClock())
-    history = metrics.history(rule, PAST, STEP)
+    history = metrics.history(rule, past, STEP)
     try:
         return remembered(name, rule, history, DELAYS)
     except ValueError as error:

@@ -7,8 +7,7 @@ and as a picture of the days.
 from __future__ import annotations
 
 import json
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -16,31 +15,37 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from idlewin import traces
-from idlewin.backtest.figures import most_by_chance
 from idlewin.cli import cards
-from idlewin.cli.connection import Sources, a_catalogue
+from idlewin.cli.connection import (
+    Prometheus,
+    PrometheusTokenFile,
+    Sources,
+    a_catalogue,
+    a_url,
+)
 from idlewin.cli.output import folder_writable, writable, write
-from idlewin.cli.recorded import demo_rule, one_rule, recorded
-from idlewin.core.reason import Reason
+from idlewin.cli.recorded import all_rules, asked, demo_rule, one_rule, recorded
+from idlewin.cli.replayed import draw, tell
 from idlewin.core.rule import METHODS, Rule
-from idlewin.core.score import Score
-from idlewin.core.text import format_share
 from idlewin.errors import UsageError
-from idlewin.picture import PictureError
-from idlewin.picture.days import Days, draw
-from idlewin.replay import Result, as_dict, summed
-from idlewin.tune import allowed
-
-#: So many reasons for staying are told; the others make up little.
-MOST_REASONS = 5
-HOUR = timedelta(hours=1)
-
+from idlewin.observe import PAST
+from idlewin.options import Options
+from idlewin.replay import Case, as_dict
 
 _RuleFile = Annotated[
-    Path | None, typer.Argument(metavar="FILE", help="A rule file, with --trace; or --demo.")
+    Path | None,
+    typer.Argument(
+        metavar="FILE",
+        help="A rule file, with --trace or --prometheus (a directory, too); or --demo.",
+    ),
+]
+_Days = Annotated[
+    int,
+    typer.Option(
+        metavar="NUMBER", min=3, max=366, help="How far back --prometheus is asked; 28 as ever."
+    ),
 ]
 _Trace = Annotated[
     Path | None, typer.Option(metavar="FILE", help="card,start,end,demand as .csv.gz")
@@ -67,191 +72,66 @@ def replay(
     pictures: _Pictures = None,
     seed: _Seed = 1,
     demo: _Demo = False,
+    prometheus: Prometheus = "",
+    prometheus_token_file: PrometheusTokenFile = None,
+    days: _Days = PAST.days,
     sources: Sources = None,
 ) -> None:
     """Replay recorded demand.
 
     The controller is the one that runs in a cluster; time and cluster are simulated. The first
-    part of a trace is for the forecaster to learn from; the figures are those of the rest.
+    part of the demand is for the forecaster to learn from; the figures are those of the rest. With
+    --prometheus it is the demand of your own rules: what they would have lent, and whom late.
     """  # fmt: skip
-    if demo == (rule is not None or trace is not None) or (rule is None) != (trace is None):
-        raise UsageError("name a rule file and --trace FILE.csv.gz, or write --demo alone")
+    _understood(rule, trace, prometheus, demo=demo)
     catalogue = a_catalogue(sources)
-    _, chosen = one_rule(rule or demo_rule(), catalogue)
-    if method is not None:
-        if method not in (*METHODS, "oracle"):
-            known = ", ".join((*METHODS, "oracle"))
-            raise UsageError(f"--method {method!r} is not known; write one of {known}")
-        chosen = replace(chosen, forecast=replace(chosen.forecast, method=method))
+    options = Options(
+        prometheus=a_url(prometheus),
+        prometheus_token_file=prometheus_token_file,
+        catalogue=catalogue,
+    )
     drawn = pictures or (Path("out") if demo else None)
     folder_writable(drawn)
     writable(json_out)
-    cases = recorded(chosen, trace or traces.sample(), card, seed)
-    cases = [replace(case, catalogue=catalogue) for case in cases]
-    console = Console()
-    results = cards.run(cases, console)
-    console.print(_by_card(results))
-    console.print(_side_by_side(results))
-    console.print(_kept_back(results))
-    for line in (*_nothing_lent(results), *_verdict(chosen, results)):
-        console.print(line, highlight=False)
+    console, all_results = Console(), []
+    for chosen, found in _asked(rule, trace, card, options, timedelta(days=days)):
+        now = _by_method(chosen, method)
+        cases = [replace(one, rule=now, seed=seed, catalogue=catalogue) for one in found]
+        all_results += (results := cards.run(cases, console))
+        tell(now, results, console)
     if json_out is not None:
-        write(json_out, json.dumps([as_dict(result) for result in results], indent=1) + "\n")
+        write(json_out, json.dumps([as_dict(result) for result in all_results], indent=1) + "\n")
     if drawn is not None:
-        _draw(results, drawn, console)
+        draw(all_results, drawn, console)
 
 
-# -- what came of it
-
-
-def _by_card(results: Sequence[Result]) -> Table:
-    table = Table(title="idlewin, card by card", title_justify="left")
-    table.add_column("card")
-    for name in ("idle", "harvested", "of oracle", "windows", "late"):
-        table.add_column(name, justify="right")
-    for result in results:
-        ours = result.ours
-        table.add_row(
-            result.case.card,
-            _hours(result.idle),
-            _hours(ours.harvested),
-            f"{ours.share:.0%}",
-            str(ours.windows),
-            str(ours.late_returns),
+def _understood(rule: Path | None, trace: Path | None, prometheus: str, *, demo: bool) -> None:
+    """One history, and the rule that it is for. Raises UsageError."""
+    # An address that only the environment names is one that nobody wrote for this.
+    histories = (trace is not None) + (trace is None and not demo and bool(prometheus))
+    if demo == (rule is not None or trace is not None) or (rule is not None and histories != 1):
+        raise UsageError(
+            "name a rule file and its history, --trace FILE.csv.gz or --prometheus "
+            "http://HOST:9090, or write --demo alone"
         )
-    return table
 
 
-def _kept_back(results: Sequence[Result]) -> Table:
-    table = Table(
-        title="Idle time that was not lent, by what stood in the way", title_justify="left"
-    )
-    table.add_column("reason")
-    table.add_column("hours", justify="right")
-    table.add_column("it means")
-    together: dict[Reason, timedelta] = defaultdict(timedelta)
-    for result in results:
-        for reason, time in result.kept.items():
-            together[reason] += time
-    longest = sorted(together.items(), key=lambda item: -item[1])
-    for reason, time in longest[:MOST_REASONS]:
-        table.add_row(reason.value, _hours(time), reason.meaning)
-    return table
+def _asked(
+    rule: Path | None, trace: Path | None, card: list[str] | None, options: Options, past: timedelta
+) -> Iterator[tuple[Rule, list[Case]]]:
+    """Each rule with its cases. Raises UsageError and UnreachableError."""
+    if rule is None or trace is not None:
+        _, chosen = one_rule(rule or demo_rule(), options.catalogue)
+        yield chosen, recorded(chosen, trace or traces.sample(), card)
+        return
+    for document, chosen in all_rules(rule, options.catalogue):
+        yield chosen, [asked(chosen, document.name, options, past)]
 
 
-def _side_by_side(results: Sequence[Result]) -> Table:
-    table = Table(title="All cards together", title_justify="left")
-    table.add_column("who decides")
-    for name in ("harvested", "of oracle", "windows", "on time", "late", "late a week"):
-        table.add_column(name, justify="right")
-    weeks = sum(result.weeks for result in results)
-    names = ("idlewin", "reactive", "oracle")
-    for name, score in zip(names, _totals(results), strict=True):
-        table.add_row(
-            name,
-            _hours(score.harvested),
-            f"{score.share:.0%}",
-            str(score.windows),
-            str(score.on_time),
-            str(score.late_returns),
-            f"{score.late_returns / weeks:.1f}",
-        )
-    return table
-
-
-def _hours(value: timedelta) -> str:
-    return f"{value / HOUR:.0f} h"
-
-
-def _totals(results: Sequence[Result]) -> tuple[Score, Score, Score]:
-    return (
-        summed([result.ours for result in results]),
-        summed([result.reactive for result in results]),
-        summed([result.oracle for result in results]),
-    )
-
-
-def _nothing_lent(results: Sequence[Result]) -> Iterator[str]:
-    """A card that was never lent, and what stood in the way most."""
-    for result in results:
-        if result.ours.windows or not result.kept:
-            continue
-        why = next(iter(result.kept))
-        priced = why is Reason.WINDOW_TOO_SHORT and result.prices
-        said = f"{why.value}. {why.meaning}"
-        if priced:
-            said = (
-                f"by the card's own past a late return costs {_span(result.prices)} of batch "
-                "here, and no idle stretch was worth that risk."
-            )
-        yield f"{result.case.card} was lent nothing: {said}"
-
-
-def _span(minutes: Sequence[float]) -> str:
-    least, most = (f"{value / 60:.2g}" for value in (min(minutes), max(minutes)))
-    return f"{least} h" if least == most else f"{least} to {most} h"
-
-
-def _verdict(rule: Rule, results: Sequence[Result]) -> Iterator[str]:
-    ours, reactive, _ = _totals(results)
-    weeks = sum(result.weeks for result in results)
-    yield (
-        f"idlewin lent {_hours(ours.harvested)} that would have been lost, and was late "
-        f"{_times(ours.late_returns)} in {weeks:.3g} card-week{'s' * (weeks != 1)}: "
-        f"{ours.late_returns / weeks:.1f} a week."
-    )
-    yield _budget(rule, results, ours.late_returns)
-    yield (
-        "The reactive rule lends after 10 idle minutes and gives back when a user comes, so that "
-        f"user waits: {_times(reactive.late_returns)}."
-    )
-    yield (
-        "The oracle knows the future, and both keep to the rule's calendar. Late: a user came "
-        "before serving was ready."
-    )
-
-
-def _budget(rule: Rule, results: Sequence[Result], late: int) -> str:
-    """What the rule's budget allows, and whether it was held, as far as chance lets one tell."""
-    if rule.calendar_only or rule.forecast.method == "oracle":
-        return "No budget is looked at: " + (
-            "the calendar decides alone." if rule.calendar_only else "the future is known."
-        )
-    most, weeks = allowed(rule, [result.case for result in results]), sum(r.weeks for r in results)
-    share = rule.forecast.budget.share
-    each = f"{format_share(share)} of the returns" if share else f"{most / weeks:.2g} a week"
-    budget = f"The rule's budget is {each}, here {most:.3g}"
-    if late <= most:
-        return f"{budget}: it was held."
-    bound = most_by_chance(most)
-    if late > bound:
-        return f"{budget}. By chance there may be up to {bound}: it was not held."
-    return (
-        f"{budget}. Late returns come by chance: with this budget there may be up to {bound}, so "
-        f"these {late} are no sign that it is not held."
-    )
-
-
-def _times(count: int) -> str:
-    return "once" if count == 1 else f"{count} times"
-
-
-def _draw(results: Sequence[Result], folder: Path, console: Console) -> None:
-    for result in results:
-        path = folder / f"replay-{result.case.card.replace('/', '-').replace('#', '-')}.png"
-        days = Days(
-            card=result.case.card,
-            method=result.case.rule.forecast.method,
-            over=result.over,
-            busy=result.case.busy,
-            batch=result.batch,
-            late=result.late,
-            score=result.ours,
-            zone=result.case.rule.window.calendar.time_zone,
-        )
-        try:
-            draw(days, path)
-        except PictureError as error:
-            console.print(f"no picture: {error}")
-            return
-        console.print(f"picture of the days: {path}")
+def _by_method(rule: Rule, method: str | None) -> Rule:
+    if method is None:
+        return rule
+    if method not in (*METHODS, "oracle"):
+        known = ", ".join((*METHODS, "oracle"))
+        raise UsageError(f"--method {method!r} is not known; write one of {known}")
+    return replace(rule, forecast=replace(rule.forecast, method=method))

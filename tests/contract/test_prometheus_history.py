@@ -143,6 +143,32 @@ def test_a_rule_is_tuned_on_what_prometheus_remembers(server: Prometheus, tmp_pa
     assert [one["now"] for one in told["points"]] == [True]
 
 
+def test_rules_are_replayed_on_what_prometheus_remembers_each_with_its_own_demand(
+    server: Prometheus, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.backfill(vllm(4 * DAY, MINUTE, working_hours))
+    server.start()
+    out = tmp_path / "out.json"
+    running = "vllm:num_requests_running"
+    query = f'{{query: "sum({running})", up: "min({running} >= bool 0)", visibleAtZero: true}}'
+    demand = re.compile(r"demand:\n.*?(?= *leadTime)", re.DOTALL)
+    text = demand.sub(f"demand: [{query}]\n", demo_rule().read_text())
+    (tmp_path / "rules").mkdir()
+    for name in ("first", "second"):
+        own = text.replace("demo", name).replace("language-model", name)
+        own = own.replace("clusterQueue: ", f"clusterQueue: {name}-")
+        (tmp_path / "rules" / f"{name}.yaml").write_text(own)
+    history = ["--prometheus", server.url, "--days", "3", "--json", str(out)]
+
+    with pytest.raises(SystemExit) as ended:
+        main(["replay", str(tmp_path / "rules"), *history])
+
+    assert ended.value.code == 0
+    told = capsys.readouterr().out
+    assert told.count("that would have been lost, and was late") == 2
+    assert [one["card"] for one in json.loads(out.read_text())] == ["first", "second"]
+
+
 def test_rules_that_share_a_source_share_what_was_fetched(
     server: Prometheus, asked: list[tuple[datetime, datetime]]
 ) -> None:

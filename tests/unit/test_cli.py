@@ -111,7 +111,8 @@ def test_the_help_of_a_verb_speaks_of_no_python(verb, capsys):
 
 
 def test_the_help_of_replay_says_what_a_replay_without_a_rule_needs():
-    assert "A rule file, with --trace; or --demo." in idlewin("replay", "--help").stdout
+    told = " ".join(idlewin("replay", "--help").stdout.split())
+    assert "A rule file, with --trace or --prometheus (a directory, too); or --demo." in told
 
 
 def test_the_version_is_told():

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from idlewin.cli.recorded import DELAYS
-from idlewin.cli.replay import _nothing_lent, _verdict
+from idlewin.cli.replayed import _nothing_lent, _verdict
 from idlewin.core.reason import Reason
 from idlewin.core.rule import Budget
 from idlewin.core.score import NO_SCORE, Timeline

@@ -1,0 +1,188 @@
+"""What ``replay`` tells of its cards: tables, the verdict in words, and pictures of the days."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from idlewin.backtest.figures import most_by_chance
+from idlewin.core.reason import Reason
+from idlewin.core.rule import Rule
+from idlewin.core.score import Score
+from idlewin.core.text import format_share
+from idlewin.picture import PictureError
+from idlewin.picture.days import Days, draw as draw_days
+from idlewin.replay import Result, summed
+from idlewin.tune import allowed
+
+#: So many reasons for staying are told; the others make up little.
+MOST_REASONS = 5
+HOUR = timedelta(hours=1)
+
+
+def tell(rule: Rule, results: Sequence[Result], console: Console) -> None:
+    """Tables, and what they come to in words."""
+    console.print(_by_card(results))
+    console.print(_side_by_side(results))
+    console.print(_kept_back(results))
+    for line in (*_nothing_lent(results), *_verdict(rule, results)):
+        console.print(line, highlight=False)
+
+
+def _by_card(results: Sequence[Result]) -> Table:
+    table = Table(title="idlewin, card by card", title_justify="left")
+    table.add_column("card")
+    for name in ("idle", "harvested", "of oracle", "windows", "late"):
+        table.add_column(name, justify="right")
+    for result in results:
+        ours = result.ours
+        table.add_row(
+            result.case.card,
+            _hours(result.idle),
+            _hours(ours.harvested),
+            f"{ours.share:.0%}",
+            str(ours.windows),
+            str(ours.late_returns),
+        )
+    return table
+
+
+def _kept_back(results: Sequence[Result]) -> Table:
+    table = Table(
+        title="Idle time that was not lent, by what stood in the way", title_justify="left"
+    )
+    table.add_column("reason")
+    table.add_column("hours", justify="right")
+    table.add_column("it means")
+    together: dict[Reason, timedelta] = defaultdict(timedelta)
+    for result in results:
+        for reason, time in result.kept.items():
+            together[reason] += time
+    longest = sorted(together.items(), key=lambda item: -item[1])
+    for reason, time in longest[:MOST_REASONS]:
+        table.add_row(reason.value, _hours(time), reason.meaning)
+    return table
+
+
+def _side_by_side(results: Sequence[Result]) -> Table:
+    table = Table(title="All cards together", title_justify="left")
+    table.add_column("who decides")
+    for name in ("harvested", "of oracle", "windows", "on time", "late", "late a week"):
+        table.add_column(name, justify="right")
+    weeks = sum(result.weeks for result in results)
+    names = ("idlewin", "reactive", "oracle")
+    for name, score in zip(names, _totals(results), strict=True):
+        table.add_row(
+            name,
+            _hours(score.harvested),
+            f"{score.share:.0%}",
+            str(score.windows),
+            str(score.on_time),
+            str(score.late_returns),
+            f"{score.late_returns / weeks:.1f}",
+        )
+    return table
+
+
+def _hours(value: timedelta) -> str:
+    return f"{value / HOUR:.0f} h"
+
+
+def _totals(results: Sequence[Result]) -> tuple[Score, Score, Score]:
+    return (
+        summed([result.ours for result in results]),
+        summed([result.reactive for result in results]),
+        summed([result.oracle for result in results]),
+    )
+
+
+def _nothing_lent(results: Sequence[Result]) -> Iterator[str]:
+    """A card that was never lent, and what stood in the way most."""
+    for result in results:
+        if result.ours.windows or not result.kept:
+            continue
+        why = next(iter(result.kept))
+        priced = why is Reason.WINDOW_TOO_SHORT and result.prices
+        said = f"{why.value}. {why.meaning}"
+        if priced:
+            said = (
+                f"by the card's own past a late return costs {_span(result.prices)} of batch "
+                "here, and no idle stretch was worth that risk."
+            )
+        yield f"{result.case.card} was lent nothing: {said}"
+
+
+def _span(minutes: Sequence[float]) -> str:
+    least, most = (f"{value / 60:.2g}" for value in (min(minutes), max(minutes)))
+    return f"{least} h" if least == most else f"{least} to {most} h"
+
+
+def _verdict(rule: Rule, results: Sequence[Result]) -> Iterator[str]:
+    ours, reactive, _ = _totals(results)
+    weeks = sum(result.weeks for result in results)
+    yield (
+        f"idlewin lent {_hours(ours.harvested)} that would have been lost, and was late "
+        f"{_times(ours.late_returns)} in {weeks:.3g} card-week{'s' * (weeks != 1)}: "
+        f"{ours.late_returns / weeks:.1f} a week."
+    )
+    yield _budget(rule, results, ours.late_returns)
+    yield (
+        "The reactive rule lends after 10 idle minutes and gives back when a user comes, so that "
+        f"user waits: {_times(reactive.late_returns)}."
+    )
+    yield (
+        "The oracle knows the future, and both keep to the rule's calendar. Late: a user came "
+        "before serving was ready."
+    )
+
+
+def _budget(rule: Rule, results: Sequence[Result], late: int) -> str:
+    """What the rule's budget allows, and whether it was held, as far as chance lets one tell."""
+    if rule.calendar_only or rule.forecast.method == "oracle":
+        return "No budget is looked at: " + (
+            "the calendar decides alone." if rule.calendar_only else "the future is known."
+        )
+    most, weeks = allowed(rule, [result.case for result in results]), sum(r.weeks for r in results)
+    share = rule.forecast.budget.share
+    each = f"{format_share(share)} of the returns" if share else f"{most / weeks:.2g} a week"
+    budget = f"The rule's budget is {each}, here {most:.3g}"
+    if late <= most:
+        return f"{budget}: it was held."
+    bound = most_by_chance(most)
+    if late > bound:
+        return f"{budget}. By chance there may be up to {bound}: it was not held."
+    return (
+        f"{budget}. Late returns come by chance: with this budget there may be up to {bound}, so "
+        f"these {late} are no sign that it is not held."
+    )
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+def draw(results: Sequence[Result], folder: Path, console: Console) -> None:
+    """A picture a card."""
+    for result in results:
+        path = folder / f"replay-{result.case.card.replace('/', '-').replace('#', '-')}.png"
+        days = Days(
+            card=result.case.card,
+            method=result.case.rule.forecast.method,
+            over=result.over,
+            busy=result.case.busy,
+            batch=result.batch,
+            late=result.late,
+            score=result.ours,
+            zone=result.case.rule.window.calendar.time_zone,
+        )
+        try:
+            draw_days(days, path)
+        except PictureError as error:
+            console.print(f"no picture: {error}")
+            return
+        console.print(f"picture of the days: {path}")
