@@ -1,11 +1,19 @@
-"""Files that a verb writes: asked for before the work begins, written after it."""
+"""Where a verb writes: files, asked for before the work begins, and tables."""
 
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from idlewin.errors import UsageError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+#: What reads a pipe wants the whole of a table, however wide.
+_WHOLE = 10_000
 
 
 def writable(*paths: Path | None) -> None:
@@ -36,3 +44,11 @@ def write(path: Path, what: str | bytes) -> None:
         path.write_bytes(what.encode() if isinstance(what, str) else what)
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror}; name another") from None
+
+
+def whole_console() -> Console:
+    """For a table: as wide as the terminal, and in a pipe with nothing cut off."""
+    from rich.console import Console  # noqa: PLC0415 - only where a table is shown
+
+    width = None if sys.stdout.isatty() else _WHOLE
+    return Console(highlight=False, soft_wrap=True, width=width)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -11,12 +12,20 @@ from typing import Annotated, Any
 import typer
 
 from idlewin.cli.connection import Context, Kubeconfig, edits
+from idlewin.cli.output import whole_console
 from idlewin.codec import write_status
 from idlewin.core.account import said
 from idlewin.core.pool import RuleObject
 from idlewin.core.status import Status, Truth
 from idlewin.core.text import format_duration, format_instant
+from idlewin.errors import UnreachableError
 
+#: A change is shown so soon; the controller itself looks at its pools as often.
+WATCH_EVERY = timedelta(seconds=2)
+TITLES = (
+    "RULE", "MODE", "PHASE", "REASON", "SINCE", "UNTIL", "WINDOWS", "LATE", "HARVESTED",
+)  # fmt: skip
+WIDE = ("CARDS", "SERVING", "QUEUES", "LAST START-UP", "RETURNS")
 #: Of these conditions False is the bad news; of all others True is.
 _GOOD = frozenset({"Ready", "LoadKnown"})
 
@@ -25,6 +34,8 @@ class Output(StrEnum):
     """How the answer is written."""
 
     TABLE = "table"
+    WIDE = "wide"
+    YAML = "yaml"
     JSON = "json"
 
 
@@ -32,7 +43,12 @@ def status(
     rule: Annotated[
         str | None, typer.Argument(metavar="RULE", help="One rule, with its conditions.")
     ] = None,
-    output: Annotated[Output, typer.Option("-o", "--output", help="table or json")] = Output.TABLE,
+    output: Annotated[
+        Output, typer.Option("-o", "--output", help="table, wide, yaml or json")
+    ] = Output.TABLE,
+    watch: Annotated[
+        bool, typer.Option("--watch", "-w", help="Show it again at each change, until Ctrl-C.")
+    ] = False,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
@@ -41,40 +57,69 @@ def status(
     It reads what the controller last wrote; 'idlewin explain RULE' looks at the world anew.
     """
     cluster = edits(kubeconfig, context)
-    rules = [cluster.existing_rule(rule)] if rule else cluster.rules()
+
+    def found() -> list[RuleObject]:
+        return [cluster.existing_rule(rule)] if rule else cluster.rules()
+
+    def show(rules: list[RuleObject]) -> None:
+        if output in (Output.JSON, Output.YAML):
+            told = [_as_dict(one) for one in rules]
+            typer.echo(_written(told[0] if rule else told, output))
+        elif not rules:
+            typer.echo("there is no rule; write one and kubectl apply -f it")
+        else:
+            wide = output is Output.WIDE
+            _print(rules, cluster.clock.now(), whole=rule is not None, wide=wide)
+
+    show(seen := found())
+    while watch:
+        time.sleep(WATCH_EVERY.total_seconds())
+        try:
+            now = found()
+        except UnreachableError as error:
+            # An API server that restarts is watched through.
+            typer.echo(f"error: {error}", err=True)
+            continue
+        if now != seen:
+            if output not in (Output.JSON, Output.YAML):
+                typer.echo(f"\n{format_instant(cluster.clock.now())}")
+            show(seen := now)
+
+
+def _written(told: object, output: Output) -> str:
     if output is Output.JSON:
-        told = [_as_json(one) for one in rules]
-        typer.echo(json.dumps(told[0] if rule else told, indent=2))
-    elif not rules:
-        typer.echo("there is no rule; write one and kubectl apply -f it")
-    else:
-        _print(rules, cluster.clock.now(), whole=rule is not None)
+        return json.dumps(told, indent=2)
+    from idlewin.yamlfile import to_yaml  # noqa: PLC0415 - only where YAML is written
+
+    return f"---\n{to_yaml(told)}".rstrip()
 
 
-def _print(rules: Sequence[RuleObject], now: datetime, *, whole: bool) -> None:
-    from rich.console import Console  # noqa: PLC0415 - only where a table is shown
+def _print(rules: Sequence[RuleObject], now: datetime, *, whole: bool, wide: bool) -> None:
     from rich.table import Table  # noqa: PLC0415
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in (
-        "RULE",
-        "MODE",
-        "PHASE",
-        "REASON",
-        "SINCE",
-        "UNTIL",
-        "WINDOWS",
-        "LATE",
-        "HARVESTED",
-    ):
+    for title in (*TITLES, *(WIDE if wide else ())):
         table.add_column(title, no_wrap=title == "RULE")
     for one in rules:
-        table.add_row(*_row(one, now))
-    console = Console(highlight=False, soft_wrap=True)
+        table.add_row(*_row(one, now), *(_more(one) if wide else ()))
+    console = whole_console()
     console.print(table)
     for one in rules:
         for line in _lines(one, whole=whole):
             console.print(line, markup=False)
+
+
+def _more(one: RuleObject) -> list[str]:
+    """What ``-o wide`` has beside: the cards, who serves on them, who fills them, a start-up."""
+    rule, status = one.rule, one.status or Status()
+    starts = [seconds for told in status.lead_times for seconds in told.seconds[-1:]]
+    return [
+        f"{rule.cards.count} {rule.cards.resource}" if rule else "",
+        ", ".join(f"{ref.namespace}/{ref.name}" for ref in rule.serving) if rule else "",
+        ", ".join(queue.cluster_queue for queue in rule.batch.queues) if rule else "",
+        format_duration(timedelta(seconds=max(starts))) if starts else "",
+        str(status.counters.returns),
+    ]
 
 
 def _row(one: RuleObject, now: datetime) -> list[str]:
@@ -120,7 +165,7 @@ def _lines(one: RuleObject, *, whole: bool) -> list[str]:
     return lines
 
 
-def _as_json(one: RuleObject) -> dict[str, Any]:
+def _as_dict(one: RuleObject) -> dict[str, Any]:
     return {
         "rule": one.name,
         "mode": one.rule.mode.value if one.rule else None,

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -305,6 +308,38 @@ def test_status_shows_all_rules_and_one_with_its_conditions(cluster: Cluster) ->
     assert "shown: Ready=False (NotAdopted): ClusterQueue none is not ours" in table
     assert "unreadable: spec.window.idelFor" in table
     assert json.loads(one)["status"]["reason"] == "NotAdopted"
+
+
+def test_status_is_told_as_wide_and_as_yaml(cluster: Cluster) -> None:
+    cluster.add_rule("broad", queue="short")
+
+    _, wide, _ = cluster.cli("status", "broad", "-o", "wide")
+    _, text, _ = cluster.cli("status", "-o", "yaml")
+
+    row = next(line for line in wide.splitlines() if line.startswith("broad"))
+    assert row.split()[-5:] == ["1", GPU, "serving/broad", "short", "0"]
+    (told,) = [one for one in yaml.safe_load(text) if one["rule"] == "broad"]
+    assert (told["mode"], told["status"]) == ("Act", None)
+
+
+def test_status_is_shown_again_when_it_changes(cluster: Cluster) -> None:
+    cluster.add_rule("watched")
+    kubeconfig = ["--kubeconfig", str(cluster._kubeconfig)]
+    command = [sys.executable, "-m", "idlewin.cli.app", "status", "watched", "--watch", *kubeconfig]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        assert "not looked at yet" in process.stdout.readline() + process.stdout.readline()
+        told = {"phase": "Serving", "since": "2026-03-01T00:00:00Z", "reason": "LoadBusy"}
+        cluster.api.patch(f"{RULES}/watched/status", {"status": told})
+        shown = ""
+        while "LoadBusy" not in shown:
+            shown = process.stdout.readline()
+            assert shown, "it ended"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 130
+    finally:
+        process.kill()
 
 
 def test_an_unreachable_cluster_is_one_line_and_its_own_exit_code(
