@@ -189,12 +189,14 @@ def asks_for_cards(spec: Json) -> bool:
 def devices_of(spec: Json) -> list[str]:
     """What a pod of this spec mounts of the host's /dev, or above it; normalised paths.
 
-    A volume that no container mounts gives nothing. Of a link nothing is known.
+    A volume that no container mounts gives nothing. Of a link nothing is known. Not all paths
+    begin with a slash: the API server takes that of a node with Windows, and any other.
     """
-    containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
+    kinds = ("containers", "initContainers", "ephemeralContainers")
+    containers = [one for kind in kinds for one in spec.get(kind) or ()]
     mounted = {m["name"] for one in containers for m in one.get("volumeMounts") or ()}
     hosts = [
-        posixpath.normpath(volume["hostPath"]["path"])
+        posixpath.normpath("/" + volume["hostPath"]["path"].lstrip("/"))
         for volume in spec.get("volumes") or ()
         if volume.get("hostPath") and volume["name"] in mounted
     ]

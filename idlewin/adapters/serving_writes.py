@@ -34,6 +34,8 @@ class ServingWrites:
             epoch=action.epoch,
             resource=action.resource,
             nodes=action.nodes,
+            devices=action.devices,
+            exempt=action.exempt,
             settings=action.settings,
         )
 

@@ -63,6 +63,10 @@ class ScaleToZero:
     """The window's cards, for the record."""
     nodes: dict[str, str] = field(default_factory=dict)
     """The labels of the nodes that they are on, for the record."""
+    devices: tuple[str, ...] = ()
+    """Their device nodes, for the record."""
+    exempt: tuple[str, ...] = ()
+    """The namespaces that are exempt from those, for the record."""
     generation: int = 0
     """0: not known."""
     settings: dict[str, str] = field(default_factory=dict)

@@ -67,6 +67,8 @@ def _lower(s: Situation) -> Iterator[Action]:
                 epoch=s.status.epoch,
                 resource=s.window.resource if s.window else "",
                 nodes=s.window.node_selector if s.window else {},
+                devices=s.window.device_nodes if s.window else (),
+                exempt=s.window.exempt_namespaces if s.window else (),
                 generation=target.generation,
                 settings=target.settings,
             )

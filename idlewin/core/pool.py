@@ -1,7 +1,6 @@
 """Pool: what the cluster shows of one rule's cards, at one look. Facts only, no judgment.
 
-Adapters and the simulator fill these; guards read them. Everything is what the API server says,
-trimmed to what a decision needs. Who writes an object is its field manager's name.
+Filled by what the API server says; guards read it. Who writes an object is its field manager.
 """
 
 from __future__ import annotations
@@ -52,7 +51,9 @@ class Record:
     resource: str = ""
     """The window's cards: who else is on them has to be seen, whatever else is lost."""
     nodes: dict[str, str] = field(default_factory=dict)
-    """The labels of the nodes that they are on."""
+    """The labels of the nodes that they are on; below, the rest of ``Window`` that tells cards."""
+    devices: tuple[str, ...] = ()
+    exempt: tuple[str, ...] = ()
     settings: dict[str, str] = field(default_factory=dict)
     """``Target.settings``, as they were."""
 
@@ -79,8 +80,7 @@ class Target:
     generation: int = 0
     """Counts the writes of its spec, and on some kinds those of its annotations."""
     settings: dict[str, str] = field(default_factory=dict)
-    """What its size rests on beside its replicas, on some kinds: other settings are somebody's
-    write, and they are given back as they were. What they mean is the kind's business."""
+    """What its size rests on beside its replicas, by its kind: others are somebody's write."""
     settling: bool = False
     """We hold it at its count until it is ready; only then it is its owner's again."""
     resting: bool = False

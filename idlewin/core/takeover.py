@@ -34,14 +34,13 @@ def window(s: Situation, status: Status, reason: Reason) -> Status:
     counters = status.counters
     if reason is Reason.OPEN_WITH_BATCH and any(whose.opened_by_other(s, q) for q in adopted):
         counters = replace(counters, corrections=counters.corrections + 1)
-    resource, nodes = _cards_of(s)
     made = Window(
         epoch=status.epoch,
         generation=s.object.generation,
         opened_at=s.now,
-        resource=resource,
-        node_selector=nodes,
-        count=s.rule.cards.count if s.rule else 0,
+        resource="",
+        node_selector={},
+        count=0,
         targets=found,
         queues=tuple(_unknown_class(queue, specs.get(queue.name)) for queue in adopted),
         give_back=reason.value,
@@ -52,10 +51,13 @@ def window(s: Situation, status: Status, reason: Reason) -> Status:
             made,
             on_return=s.rule.batch.on_return,
             drain_timeout=s.rule.batch.drain_timeout,
+            resource=s.rule.cards.resource,
+            node_selector=s.rule.cards.node_selector,
+            count=s.rule.cards.count,
             device_nodes=s.rule.cards.device_nodes,
             exempt_namespaces=s.rule.cards.exempt_namespaces,
         )
-    return replace(status, window=made, counters=counters, until=None)
+    return replace(status, window=_as_recorded(s, made), counters=counters, until=None)
 
 
 def owed(s: Situation) -> Owed:
@@ -88,13 +90,17 @@ def owed(s: Situation) -> Owed:
     )
 
 
-def _cards_of(s: Situation) -> tuple[str, dict[str, str]]:
-    """The cards that were lent, as a record tells; else those of the rule."""
-    for target in s.pool.targets:
-        record = target.record
-        if record and record.rule == s.object.name and record.resource:
-            return record.resource, record.nodes
-    return (s.rule.cards.resource, s.rule.cards.node_selector) if s.rule else ("", {})
+def _as_recorded(s: Situation, made: Window) -> Window:
+    """The window on the cards that were lent, where a record tells; else on those of the rule."""
+    records = (t.record for t in s.pool.targets if t.record and t.record.rule == s.object.name)
+    record = next((one for one in records if one.resource), None)
+    if record is None:
+        return made
+    made = replace(made, resource=record.resource, node_selector=record.nodes)
+    if not record.devices:
+        # Those of the rule then: to see somebody too many on the cards only takes longer.
+        return made
+    return replace(made, device_nodes=record.devices, exempt_namespaces=record.exempt)
 
 
 def _from_record(target: Target) -> Remembered:

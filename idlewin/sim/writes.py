@@ -125,6 +125,8 @@ class Writes:
             epoch=action.epoch,
             resource=action.resource,
             nodes=action.nodes,
+            devices=action.devices,
+            exempt=action.exempt,
         )
         self._scaled(target, 0)
         target.at_our_zero = True

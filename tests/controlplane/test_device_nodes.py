@@ -5,7 +5,9 @@ Kueue and the scheduler know nothing of it, as of a transcoder that mounts /dev/
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -14,7 +16,7 @@ from tests.controlplane.deployed import deploy
 from tests.controlplane.pools import NO_PROMETHEUS
 from tests.controlplane.running import Running
 from tests.controlplane.scene import PODS, Scene
-from tests.labs.kubelab.api import wait_for
+from tests.labs.kubelab.api import ApiError, wait_for
 from tests.labs.kubelab.controlplane import ControlPlane
 
 pytestmark = pytest.mark.controlplane
@@ -40,6 +42,13 @@ def start(scene: Scene, name: str, path: str, pods: str = PODS) -> None:
     scene.api.post(pods, body)
 
 
+def others(running: Running, scene: Scene) -> str:
+    """Who is on the cards beside serving, by the newest decision."""
+    lines = running.journal(scene.name)
+    checks = lines[-1]["checks"] if lines else ()
+    return next((str(c["observed"]) for c in checks if c["name"] == "others on the cards"), "")
+
+
 @pytest.fixture(scope="module")
 def pool(
     plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
@@ -50,6 +59,9 @@ def pool(
     scene.set_up(rule=False)
     start(scene, "transcoder", "/dev/dri/renderD128")
     start(scene, "shared-memory", "/dev/shm")
+    # Of a node that runs Windows, and of somebody who forgot the slash: the API server takes both.
+    start(scene, "windows", "c:\\logs")
+    start(scene, "relative", "var/log")
     meta = {"name": EXEMPT}
     scene.api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": meta})
     start(scene, "disks", "/dev", DISKS)
@@ -58,19 +70,33 @@ def pool(
     with Running(plane, things, folder, NO_PROMETHEUS) as running:
         yield scene, running
     scene.clear()
-    scene.api.delete(f"{PODS}/shared-memory")
+    for name in ("shared-memory", "windows", "relative", "late"):
+        with contextlib.suppress(ApiError):
+            scene.api.delete(f"{PODS}/{name}")
     scene.api.delete(f"{DISKS}/disks")
 
 
 def test_a_pod_that_opens_the_device_node_keeps_the_window_shut_until_it_is_gone(pool) -> None:
     scene, running = pool
     wait_for("the reason", lambda: scene.reason() == "CardsHeld")
-    lines = wait_for("the journal", lambda: running.journal(scene.name))
-    seen = {c["name"]: c["observed"] for c in lines[-1]["checks"]}
-    assert seen["others on the cards"] == "default/transcoder"
+    wait_for("its name", lambda: others(running, scene) == "default/transcoder")
     assert scene.target_ready()
 
     scene.api.delete(f"{PODS}/transcoder")
     scene.wait_phase("Harvesting")
     wait_for("batch", lambda: scene.job_runs("train"))
     assert scene.status()["window"]["deviceNodes"] == ["/dev/dri"]
+
+
+def test_one_that_comes_in_a_window_does_not_end_it_and_keeps_the_next_one_shut(pool) -> None:
+    scene, running = pool
+    start(scene, "late", "/dev")
+    soon = datetime.now(UTC) + timedelta(seconds=10)
+    claim = {"idlewin.dev/wake-until": soon.strftime("%Y-%m-%dT%H:%M:%SZ")}
+    scene.api.patch(scene.rule_path, {"metadata": {"annotations": claim}})
+    scene.wait_phase("Serving")
+    moves = [move for move in running.moves(scene.name) if move[0] == "Harvesting"]
+    assert moves == [("Harvesting", "Reclaiming", "WakeClaimed")]
+
+    wait_for("the reason", lambda: scene.reason() == "CardsHeld")
+    wait_for("its name", lambda: others(running, scene) == "default/late")

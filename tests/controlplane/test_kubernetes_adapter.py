@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from queue import Empty, Queue
 
@@ -96,6 +97,31 @@ def test_serving_that_opens_the_device_node_is_on_the_cards_without_a_claim(plac
 
     (pod,) = place.look().pods
     assert (place.target().claims, pod.claims, pod.on_cards) == (0, 0, True)
+
+
+@pytest.mark.parametrize(
+    ("marks", "role"), [({"kueue.x-k8s.io/workload": "w"}, Role.BATCH), ({}, Role.OTHER)]
+)
+def test_a_pod_that_mounts_the_device_node_is_on_the_cards_without_a_claim(
+    place: Place, marks: dict[str, str], role: Role
+) -> None:
+    mount = {"name": "dri", "mountPath": "/dev/dri"}
+    spec = {
+        "nodeName": "node-1",
+        "terminationGracePeriodSeconds": 1,
+        "containers": [{"name": "m", "image": "example/none", "volumeMounts": [mount]}],
+        "volumes": [{"name": "dri", "hostPath": {"path": "/dev/dri"}}],
+    }
+    body = {"metadata": {"name": place.name, "annotations": marks}, "spec": spec}
+    place.api.post("/api/v1/namespaces/default/pods", body)
+    scope = replace(place.scope, device_nodes=("/dev/dri",))
+
+    (pod,) = place.until("the pod", lambda: place.cluster.look(scope, fresh=False).pods)
+
+    assert (pod.name, pod.role, pod.claims, pod.on_cards) == (place.name, role, 0, True)
+    assert not place.look(fresh=True).pods
+    place.api.delete(f"/api/v1/namespaces/default/pods/{place.name}")
+    place.until("its end", lambda: not place.cluster.look(scope, fresh=False).pods)
 
 
 def test_a_pod_of_nobodys_is_on_the_cards_as_other(place: Place) -> None:

@@ -37,7 +37,10 @@ def kept(*paths, owner="ReplicaSet", **how):
     return objects.trim_pod(raw, {"StatefulSet"})
 
 
-@pytest.mark.parametrize("path", ["/dev/dri", "/dev/dri/", "/dev/dri/renderD128", "/dev", "/"])
+@pytest.mark.parametrize(
+    "path",
+    ["/dev/dri", "/dev/dri/", "/dev/dri/renderD128", "/dev", "/", "//", "//dev//dri", "dev/dri"],
+)
 def test_a_pod_opens_a_device_node_that_it_mounts_in_part_or_from_above(path):
     assert objects.opens(kept(path), DRI)
 
@@ -49,7 +52,9 @@ def test_another_path_opens_nothing(path):
     assert pod is None or not objects.opens(pod, DRI)
 
 
-@pytest.mark.parametrize("path", ["/var/log", "/device", "/devices/dri"])
+@pytest.mark.parametrize(
+    "path", ["/var/log", "/device", "/devices/dri", "c:\\logs", r"\\.\pipe\docker", "var/log"]
+)
 def test_a_pod_that_mounts_nothing_below_dev_is_not_kept(path):
     assert kept(path) is None
 
@@ -58,9 +63,10 @@ def test_a_volume_that_no_container_mounts_opens_nothing():
     assert kept("/dev/dri", mounted=False) is None
 
 
-def test_an_init_container_opens_it_too():
+@pytest.mark.parametrize("kind", ["initContainers", "ephemeralContainers"])
+def test_a_container_of_another_kind_opens_it_too(kind):
     raw = spec("/dev/dri")
-    raw["initContainers"], raw["containers"] = raw["containers"], [{"name": "main"}]
+    raw[kind], raw["containers"] = raw["containers"], [{"name": "main"}]
 
     assert fields.devices_of(raw) == ["/dev/dri"]
 
