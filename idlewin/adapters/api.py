@@ -161,7 +161,9 @@ class Api:
 
     def delete(self, path: str, options: Json) -> Json:
         """The object, or a status, after deletion was asked for."""
-        return self._call("DELETE", path, self._extra, options)
+        # Of the two places for options the API server takes the body alone.
+        dry = {"dryRun": [self._extra["dryRun"]]} if "dryRun" in self._extra else {}
+        return self._call("DELETE", path, self._extra, {**options, **dry})
 
     @contextmanager
     def watch(

@@ -25,7 +25,14 @@ from tests.labs.kubelab.processes import Processes, free_ports
 BASE = Path(__file__).resolve().parents[2] / "deploy" / "base"
 PART = "idlewin"
 CLUSTER_WIDE = frozenset(
-    {"Namespace", "CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding"}
+    {
+        "Namespace",
+        "CustomResourceDefinition",
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
+    }
 )
 #: What of kustomize is understood here; the rest is an error, lest a test sees another cluster.
 UNDERSTOOD = frozenset({"apiVersion", "kind", "namespace", "resources"})
