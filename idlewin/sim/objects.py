@@ -181,7 +181,7 @@ class Work(Stored):
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class SimPod(Stored):
-    """A pod, of a target or of a job."""
+    """A pod, of a target, of a job or of nobody."""
 
     namespace: str
     owner: Deployment | Work | None
@@ -197,6 +197,8 @@ class SimPod(Stored):
     """Its kubelet does not let it go."""
     mute: bool = False
     """Its server never gets ready."""
+    device: str = ""
+    """The device node that it mounts from its host."""
     priority: int = 0
 
 

@@ -9,7 +9,7 @@ from idlewin.core.pool import StopPolicy
 from idlewin.core.rule import Mode, Rule
 from idlewin.core.target import Ref
 from idlewin.sim.furnish import Server, add_queue, add_target
-from idlewin.sim.objects import SimRule, Work
+from idlewin.sim.objects import SimPod, SimRule, Work
 from idlewin.sim.world import World
 
 WRITER = "kubectl"
@@ -186,6 +186,23 @@ class People:
         return stored if stored and stored.rule is not None else None
 
     # -- nodes
+
+    def open_device(self, pool: str, device: str) -> SimPod:
+        """A pod of nobody that mounts a device node of the cards, and claims none of them."""
+        uid = self._objects.uid()
+        pod = SimPod(
+            name=f"transcoder-{uid}",
+            uid=uid,
+            pool=pool,
+            namespace="media",
+            owner=None,
+            claims=0,
+            created_at=self._world.clock.now(),
+            grace=timedelta(seconds=30),
+            device=device,
+        )
+        self._world.nodes.create(pod)
+        return pod
 
     def cards(self, pool: str, allocatable: int) -> None:
         """A node's device plugin shows so many cards."""

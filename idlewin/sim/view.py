@@ -49,7 +49,7 @@ def pool_of(objects: Objects, scope: Scope) -> Pool:
     return Pool(
         targets=tuple(_target(objects, target) for target in targets),
         queues=tuple(_queue(objects, queue, frozenset(scope.queues)) for queue in queues),
-        pods=tuple(_pod(pod, targets, held) for pod in owned),
+        pods=tuple(_pod(pod, targets, held) for pod in owned if _seen(pod, scope)),
         allocatable=sum(node.allocatable for node in nodes),
         nodes=tuple(node.name for node in nodes),
         labels={node.name: dict(node.labels) for node in nodes},
@@ -60,6 +60,11 @@ def selected(node: SimNode, scope: Scope) -> bool:
     """Whether a node has cards of the pool."""
     wanted = scope.node_selector.items()
     return node.resource == scope.resource and wanted <= node.labels.items()
+
+
+def _seen(pod: SimPod, scope: Scope) -> bool:
+    """Whether a look shows a pod: nobody's only where it claims a card or has its node open."""
+    return pod.owner is not None or pod.claims > 0 or pod.device in scope.device_nodes
 
 
 def _target(objects: Objects, target: Deployment) -> Target:
@@ -144,7 +149,7 @@ def _pod(pod: SimPod, targets: list[Deployment], nodes: list[SimNode]) -> Pod:
     elif owner in targets and owner is not None:
         role, name = Role.SERVING, str(owner.ref)
     else:
-        role, name = Role.OTHER, str(owner.ref) if owner else "ReplicaSet default/stray"
+        role, name = Role.OTHER, str(owner.ref) if owner else f"Pod {pod.namespace}/{pod.name}"
     return Pod(
         namespace=pod.namespace,
         name=pod.name,

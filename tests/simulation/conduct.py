@@ -110,9 +110,14 @@ class Conduct:
                 p.uid
                 for p in self.objects.pods.values()
                 if p.pool == name and p.node and not isinstance(p.owner, Deployment)
+                if p.owner or p.claims or p.device in self._devices(name)
             ),
             against=self._against(name),
         )
+
+    def _devices(self, name: str) -> tuple[str, ...]:
+        stored = self.objects.rules.get(name)
+        return stored.rule.cards.device_nodes if stored and stored.rule else ()
 
     def _waiting(self, name: str) -> frozenset[str]:
         stored = self.objects.rules.get(name)

@@ -15,7 +15,7 @@ from idlewin.core.target import Ref
 from idlewin.sim.backlog import JobKind
 from idlewin.sim.furnish import Server, add_rule
 from idlewin.sim.objects import SimRule
-from tests.simulation.scenery import seconds
+from tests.simulation.scenery import DEVICE, seconds
 
 if TYPE_CHECKING:
     from tests.simulation.scenario import Story
@@ -24,6 +24,12 @@ if TYPE_CHECKING:
 def users_come(story: Story) -> None:
     length = timedelta(seconds=story.random.uniform(5, 600))
     story.world.users_come(story.cast.setup, length)
+
+
+def transcode(story: Story) -> None:
+    """Somebody has the cards' device node open for a while, and claims none."""
+    pod = story.people.open_device(story.name, DEVICE)
+    story.later(5, 300, lambda: story.world.nodes.delete(pod))
 
 
 def claim(story: Story) -> None:

@@ -23,9 +23,10 @@ from idlewin.sim.rivals import Rival
 from idlewin.sim.world import Setup, World
 from tests.simulation.machine_mishaps import LASTING, refuse, stuck_serving
 from tests.simulation.mishaps import AMBUSHES, EVENTS
-from tests.simulation.people_mishaps import newer_rule, resume
+from tests.simulation.people_mishaps import newer_rule, resume, transcode
 from tests.simulation.scenery import (
     DEMAND,
+    DEVICE,
     NAME,
     START,
     a_rule,
@@ -42,6 +43,8 @@ HOURS, SCALE = 11, 0.1
 #: How likely a window has a theme, and no other end lies in wait; how likely it has a fault, too.
 THEMED, HARDER = 0.9, 0.25
 CALM: Rates = {}
+#: How often the cards' device node is named, and a pod of nobody's has it open from time to time.
+EXCLUSIVE = 0.25
 #: Worlds from this seed on are rich: two rules, more cards and queues, calm stretches in between.
 RICH = 1000
 
@@ -108,6 +111,8 @@ def _cast(seed: str, name: str, start: datetime, calendar: Calendar, *, rich: bo
     rule = _rule(random, name, refs, count)
     if rich and large.random() < 0.3:
         rule = replace(rule, batch=replace(rule.batch, queues=_third(large, name, rule.batch)))
+    if Random(f"{seed} device").random() < EXCLUSIVE:
+        rule = replace(rule, cards=replace(rule.cards, device_nodes=(DEVICE,)))
     setup = Setup(
         name=name,
         rule=replace(rule, window=replace(rule.window, calendar=calendar)),
@@ -273,8 +278,11 @@ class Story:
         self._timer: Timer | None = None
         self.when_entered: dict[Phase, Callable[[Story], None]] = {}
         """What waits for a phase to be entered."""
+        self._openers = Random(f"{cast.seed} openers")
         world.on_cycle.append(lambda _name, _decision: self._ambushes())
         self._next()
+        if cast.setup.rule.cards.device_nodes:
+            self._open()
 
     @property
     def ends(self) -> datetime:
@@ -314,6 +322,16 @@ class Story:
         if self.cast.events_per_hour:
             gap = self.random.expovariate(self.cast.events_per_hour / 3600)
             self._timer = self.world.clock.after(gap, self._happen)
+
+    def _open(self) -> None:
+        """Some while later somebody has the device node open."""
+
+        def then() -> None:
+            if not self.over:
+                self._do(transcode)
+            self._open()
+
+        self.world.clock.after(self._openers.expovariate(1 / 3600), then)
 
     def _happen(self) -> None:
         if not self.over:

@@ -31,6 +31,7 @@ def third_of(name: str) -> str:
 
 
 SHORT, RESUMABLE = short_of(NAME), resumable_of(NAME)
+DEVICE = "/dev/dri"
 DEMAND = (
     DemandSpec(query="waiting", up="up", visible_at_zero=True),
     DemandSpec(source="vllm-requests", match={"model_name": "qwen"}),
@@ -106,6 +107,7 @@ def a_scope(world: World, name: str = NAME) -> Scope:
         queues=tuple(queue.cluster_queue for queue in rule.batch.queues),
         resource=rule.cards.resource,
         node_selector=rule.cards.node_selector,
+        device_nodes=rule.cards.device_nodes,
     )
 
 

@@ -37,7 +37,10 @@ def _old(data: Json) -> None:
     for name in kept:
         data.pop(name, None)
     window = data.get("window") or {}
-    for name in ("giveBackEpoch", "restoringSince", "reclaimAt"):
+    for name in (
+        *("giveBackEpoch", "restoringSince", "reclaimAt"),
+        *("deviceNodes", "exemptNamespaces"),
+    ):
         window.pop(name, None)
     for target in window.get("targets", ()):
         target.pop("readyTimeout", None)
