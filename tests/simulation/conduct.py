@@ -358,10 +358,12 @@ class Conduct:
         if stored is None or stored.rule is None or window is None or status.phase not in LENT:
             return []
         now, found = self.world.clock.now(), self._targets_changed(window)
+        # Of what the rule had let go before, a pod is somebody else's.
+        lent = {target.ref for target in window.targets}
         pods = [
             p.name
             for p in self.objects.pods.values()
-            if p.pool == name and isinstance(p.owner, Deployment)
+            if p.pool == name and isinstance(p.owner, Deployment) and p.owner.ref in lent
         ]
         if pods and status.phase == Phase.HARVESTING:
             found.append(f"pods {pods} of serving are there")
