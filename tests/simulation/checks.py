@@ -369,9 +369,13 @@ class Checks:
     def _kept_open(self, name: str) -> None:
         """With serving on its cards no queue of a window may stay open, where it can be closed."""
         window = self._status(name).window
-        if window is None or not self.world.kueue.up or not self.seen(name).serving:
+        if window is None or not self.world.kueue.up:
             return
-        if not self.seen(name).serving & self._truth(name).serving:
+        # A pod of what the rule had let go before is another's, as any that comes in a window.
+        lent = {target.ref for target in window.targets}
+        owners = {p.uid: p.owner for p in self.objects.pods.values()}
+        there = self.seen(name).serving & self._truth(name).serving
+        if not any(isinstance(o := owners[uid], Deployment) and o.ref in lent for uid in there):
             return
         for entry in window.queues:
             queue = self.objects.queues.get(entry.spec.cluster_queue)
