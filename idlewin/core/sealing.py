@@ -72,9 +72,7 @@ def stopped_from(s: Situation, queue: Queue) -> datetime | None:
     Not since giving back began: the API server may have been away, and our write came late.
     """
     if queue.stop_policy is StopPolicy.NONE:
-        # All of a stop that got through is gone, our epoch too: somebody undoes what we write.
-        undone = tried(s, queue) and not fenced(s, queue)
-        return s.since if undone or whose.opened_by_other(s, queue) else None
+        return s.since if whose.opened_by_other(s, queue) else None
     return max(s.since, queue.stop_written_at or s.since)
 
 
