@@ -326,7 +326,10 @@ def test_status_is_shown_again_when_it_changes(cluster: Cluster) -> None:
     cluster.add_rule("watched")
     kubeconfig = ["--kubeconfig", str(cluster._kubeconfig)]
     command = [sys.executable, "-m", "idlewin.cli.app", "status", "watched", "--watch", *kubeconfig]
+    # A run in the background ignores Ctrl-C, and so would what it starts.
+    interrupted = signal.signal(signal.SIGINT, signal.default_int_handler)
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    signal.signal(signal.SIGINT, interrupted)
     try:
         assert process.stdout is not None
         assert "not looked at yet" in process.stdout.readline() + process.stdout.readline()
