@@ -80,7 +80,9 @@ class Checks:
                 up = any(target.replicas or target.pods != NO_PODS for target in before.targets)
                 if back and up and queue.local is OPEN:
                     return "P2: a stale leader opens a queue beside serving"
-                if queue.policy is not OPEN and queue.writer == PERSON:
+                # One that a person has closed as we had left it does not show whose it is.
+                theirs = queue.policy is not OPEN and queue.policy is not queue.left
+                if theirs and queue.writer == PERSON:
                     return "P6: a queue is opened that a person has closed"
             case ReleaseRule() if after.gone:
                 return self._let_go(after)

@@ -360,7 +360,10 @@ class Explorer:
         after = cluster._replace(status=number, epochs=epochs)
         if self.statuses.phase(number).value == "Serving":
             targets = tuple(target._replace(raised=False) for target in after.targets)
-            after = after._replace(lost=False, pruned=False, targets=targets)
+            after = after._replace(targets=targets)
+            # Where both copies were lost, nobody knows more once that is told.
+            if not any(target.at_our_zero for target in targets):
+                after = after._replace(lost=False, pruned=False)
         return after
 
     # -- all of it

@@ -246,7 +246,13 @@ class World:
         if c.status:
             yield Step(
                 "the STATUS is lost",
-                c._replace(status=0, epochs=(0, 0), lost=True),
+                # And with it which window it was in which an owner scaled something.
+                c._replace(
+                    status=0,
+                    epochs=(0, 0),
+                    lost=True,
+                    targets=tuple(target._replace(raised=False) for target in c.targets),
+                ),
                 touches="status",
             )
 
