@@ -109,7 +109,12 @@ class Look:
             )
         if value is None or age is None:
             if self.source.silence_is_zero:
-                # Its series is there, so nobody's silence: the query has lost it.
+                # Half of it is there, so nobody's silence: the query has lost the key, or made it.
+                if value:
+                    raise UnknownError(
+                        f"{name} shows {value:.12g}, and {self.source.series} has no sample of that "
+                        "key, so nobody knows how old it is; name keys that its series have"
+                    )
                 if age is not None:
                     raise UnknownError(
                         f"{name} has a series, and the query of {self.source.name} no value for "

@@ -261,3 +261,27 @@ def test_a_key_that_the_query_loses_is_unknown_though_the_exporter_lives() -> No
 
     with pytest.raises(UnknownError, match="ai/qwen has a series, and the query of keda-http no"):
         Look(source, Answer(series=series)).value(("ai", "qwen"), timedelta(seconds=15))
+
+
+@pytest.mark.parametrize(("value", "known"), [(2, False), (NAN, False), (-1, False), (0, True)])
+def test_a_key_that_the_query_makes_is_not_at_rest_while_it_shows_requests(value, known) -> None:
+    """By label_replace a query can give keys that no series has: such a one has no age."""
+    source = SHIPPED.sources["keda-http"]
+    route = dict(zip(source.keys, ("ai", "qwen"), strict=True))
+    parts = [("value", route, value), ("age", {}, 1), ("alive", {}, 1)]
+    parts += [("witness", {}, 1), ("witness_age", {}, 1)]
+    look = Look(
+        source,
+        Answer(
+            series=tuple(
+                Series(labels=dict([part_is(name)]) | labels, points=((0.0, number),))
+                for name, labels, number in parts
+            )
+        ),
+    )
+
+    if known:
+        assert look.value(("ai", "qwen"), timedelta(seconds=15)) == 0
+        return
+    with pytest.raises(UnknownError, match="interceptor_request_concurrency has no sample of that"):
+        look.value(("ai", "qwen"), timedelta(seconds=15))
