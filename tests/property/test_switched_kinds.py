@@ -9,6 +9,7 @@ import pytest
 from idlewin import rulecheck
 from idlewin.adapters.serving import INFERENCE_SERVICE, KINDS, SCALED_OBJECT, Around
 from idlewin.adapters.serving.deployment import DEPLOYMENT
+from idlewin.codec import write_record
 from idlewin.core.pool import Record
 
 GPU = "gpu.intel.com/xe"
@@ -307,6 +308,29 @@ def test_a_scaled_object_that_a_pause_does_not_fit_is_trouble(changes, said):
     (trouble,) = read(SCALED_OBJECT, a_scaled_object(**{"below": web(), **changes})).trouble
 
     assert said in trouble
+
+
+@pytest.mark.parametrize(
+    ("kind", "below"),
+    [
+        (INFERENCE_SERVICE, INFERENCE_SERVICE.trim(an_isvc())),
+        (SCALED_OBJECT, SCALED_OBJECT.trim(a_scaled_object())),
+    ],
+    ids=["an InferenceService", "itself"],
+)
+def test_a_kind_of_serving_that_is_no_kind_of_pods_is_trouble_and_can_be_read(kind, below):
+    """Also while it is at our zero: who edits it so in a window has its pause back all the same."""
+    record = write_record(SO_RECORD)
+    raw = a_scaled_object(manager="idlewin", paused_at="0", **{RECORD: record})
+    raw["spec"]["scaleTargetRef"] = {"apiVersion": kind.api_version, "kind": kind.kind, "name": "q"}
+    stored = {**SCALED_OBJECT.trim(raw), "scaled": below}
+
+    target = SCALED_OBJECT.read(stored, Around(resource=GPU))
+
+    assert (target.replicas, target.record, target.scaled) == (0, SO_RECORD, None)
+    assert f"scales {kind.kind} ai/q ({kind.api_version}), whose pods" in target.trouble[0]
+    assert SCALED_OBJECT.pod_selector(stored) == "scaledobject.keda.sh/name="
+    assert not SCALED_OBJECT.owns(stored, {"metadata": {"name": "p", "namespace": "ai"}})
 
 
 def test_a_kind_of_pods_that_is_not_known_is_trouble():

@@ -187,7 +187,8 @@ class ScaledObjects(Named):
         )
 
     def _below(self, trimmed: Json) -> Json | None:
-        below: Json | None = trimmed.get("scaled")
+        """What it scales, where that has pods as a Deployment has; another kind is trouble."""
+        below: Json | None = trimmed.get("scaled") if self._kind(trimmed) else None
         return below
 
     def _paused_at(self, raw: Json) -> int | None:
