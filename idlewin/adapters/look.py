@@ -187,9 +187,10 @@ def targets_of(stores: Watched, scope: Scope) -> list[tuple[Kind, Json]]:
     for kind in KINDS:
         for raw in stores.serving[kind.kind].by("rule", scope.rule):
             found.setdefault((kind.kind, *key_of(raw)), (kind, stores.target(kind, raw)))
-    scaled = [kind.scaled(raw) for kind, raw in found.values()]
     for ref in scope.heirs:
-        if ref not in scaled and (one := _stored(stores, ref)):
+        # Whatever scales it, the target or another of any name, owns its count.
+        owners = stores.serving[SCALED_OBJECT.kind].by("scaled", str(ref))
+        if not owners and (one := _stored(stores, ref)):
             found.setdefault((ref.kind, ref.namespace, ref.name), one)
     return list(found.values())
 

@@ -112,8 +112,8 @@ class Look:
                 # Half of it is there, so nobody's silence: the query has lost the key, or made it.
                 if value:
                     raise UnknownError(
-                        f"{name} shows {value:.12g}, and {self.source.series} has no sample of that "
-                        "key, so nobody knows how old it is; name keys that its series have"
+                        f"{name} shows {value:.12g}, and {self.source.series} has no sample of "
+                        "that key, so nobody knows how old it is; name keys that its series have"
                     )
                 if age is not None:
                     raise UnknownError(

@@ -297,4 +297,4 @@ class Scope:
     device_nodes: tuple[str, ...] = ()
     exempt_namespaces: tuple[str, ...] = ()
     heirs: tuple[Ref, ...] = ()
-    """What a target of the window scales, in case that is gone."""
+    """What a target of the window scales: looked at once nothing scales it any more."""

@@ -13,10 +13,13 @@ def scope_of(rule: RuleObject) -> Scope:
     owed = rule.status.owed.local_queues if rule.status else ()
     targets = [target.ref for target in spec.serving] if spec else []
     queues = [queue.cluster_queue for queue in spec.batch.queues] if spec else []
-    heirs = [target.scaled.ref for target in window.targets if target.scaled] if window else []
+    known = window.targets if window else ()
+    heirs = [target.scaled.ref for target in known if target.scaled]
+    # One that is inherited is ours only as long as nothing scales it anew.
+    heirs += [target.ref for target in known if target.by]
     cards: Cards | Window | None = spec.cards if spec else None
     if window:
-        targets += [target.ref for target in window.targets]
+        targets += [target.ref for target in known if not target.by]
         queues += [queue.spec.cluster_queue for queue in window.queues]
         cards = window
     elif rule.status:

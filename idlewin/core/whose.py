@@ -108,7 +108,7 @@ def remembered(s: Situation) -> tuple[Remembered, ...]:
 def inherited(s: Situation, target: Remembered) -> Remembered:
     """The target; or what it scales where it is gone, which its controller leaves at our zero."""
     one = target.scaled
-    if one is None or s.pool.target(target.ref) is not None:
+    if one is None or same(s, target) is not None:
         return target
     heir = s.pool.target(one.ref)
     if heir is None or heir.uid != one.uid:

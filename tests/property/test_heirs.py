@@ -7,16 +7,19 @@ from typing import Any
 
 import pytest
 
+from idlewin.adapters.api import Api
+from idlewin.adapters.look import targets_of
 from idlewin.adapters.serving import SCALED_OBJECT
+from idlewin.adapters.watched import Watched
 from idlewin.core.decide import decide
 from idlewin.core.decision import ScaleBack
 from idlewin.core.phase import Phase
-from idlewin.core.pool import Target
+from idlewin.core.pool import Scope, Target
 from idlewin.core.reason import Reason
 from idlewin.core.scope import scope_of
 from idlewin.core.situation import Situation
 from idlewin.core.target import Ref, Scaled
-from tests.builders import QWEN, a_batch_pod, a_target, a_window, away, gone, with_rule
+from tests.builders import QWEN, XE, a_batch_pod, a_target, a_window, away, gone, with_rule
 from tests.property.facts import in_window
 from tests.property.test_switched_kinds import a_deployment, a_scaled_object, read
 
@@ -86,6 +89,13 @@ def test_one_that_lives_is_brought_back_itself():
     assert [back.target for back in raised(found(paused, left()))] == [PAUSED]
 
 
+def test_one_made_anew_for_something_else_leaves_it_to_us():
+    """As a look shows it: what nothing scales is there beside the new one."""
+    anew = a_target(ref=PAUSED, uid="s2", replicas=1, ready=1, replicas_writer="kubectl")
+
+    assert [back.target for back in raised(found(anew, left()))] == [QWEN]
+
+
 def test_a_window_ends_when_what_scaled_serving_is_deleted():
     decision = decide(found(left(), phase=Phase.HARVESTING))
 
@@ -103,6 +113,43 @@ def test_what_is_scaled_is_looked_at_beside_the_target():
     scope = scope_of(found().object)
 
     assert (PAUSED in scope.targets, scope.heirs) == (True, (QWEN,))
+
+
+def test_what_is_inherited_is_looked_at_on_no_other_terms():
+    s = found(left())
+
+    scope = scope_of(with_rule(s, status=decide(s).status).object)
+
+    assert (scope.targets, scope.heirs) == ((PAUSED,), (QWEN,))
+
+
+def a_scaler(name: str, scales: str) -> dict[str, Any]:
+    raw = a_scaled_object()
+    raw["metadata"] |= {"name": name, "uid": f"uid of {name}"}
+    raw["spec"]["scaleTargetRef"] = {"name": scales}
+    return raw
+
+
+@pytest.mark.parametrize(
+    ("others", "seen"),
+    [
+        ([], True),
+        ([a_scaler("q", QWEN.name)], False),
+        ([a_scaler("renamed", QWEN.name)], False),
+        ([a_scaler("renamed", "something-else")], True),
+    ],
+    ids=["none", "one of its name", "one of another name", "one of something else"],
+)
+def test_what_another_scaled_object_scales_by_now_is_left_to_that_one(others, seen):
+    stores = Watched(Api.__new__(Api))
+    stores.serving[QWEN.kind].upsert(a_deployment(QWEN.name))
+    for raw in others:
+        stores.serving[SCALED_OBJECT.kind].upsert(raw)
+    scope = Scope(rule="b580", targets=(PAUSED,), queues=(), resource=XE, heirs=(QWEN,))
+
+    refs = [kind.ref(raw) for kind, raw in targets_of(stores, scope)]
+
+    assert (QWEN in refs) is seen
 
 
 def test_a_scaled_object_tells_what_it_scales_and_as_whom_keda_writes_it():
