@@ -109,7 +109,12 @@ class Arbiters:
                 raise BusyError(f"llama-swap {url} has not answered what it was asked before")
             self._asked.add(url)
         said: Future[tuple[str, ...]] = Future()
-        Thread(target=self._ask, args=(url, unload, said), name="arbiter", daemon=True).start()
+        ask = Thread(target=self._ask, args=(url, unload, said), name="arbiter", daemon=True)
+        try:
+            ask.start()
+        except RuntimeError as error:
+            self._answered(url)
+            raise BusyError(f"llama-swap {url} cannot be asked: {error}") from None
         try:
             return said.result(LONGEST)
         except BusyError:
@@ -125,9 +130,12 @@ class Arbiters:
             tell = partial(said.set_result, freed)
         except BaseException as error:  # noqa: BLE001 - it is raised again where it was asked
             tell = partial(said.set_exception, error)
+        self._answered(url)
+        tell()
+
+    def _answered(self, url: str) -> None:
         with self._lock:
             self._asked.discard(url)
-        tell()
 
     def told(self, rule: Rule) -> Iterator[str]:
         """What the arbiters of a rule have in flight and loaded, in words."""

@@ -82,6 +82,19 @@ def place(swap):
     return Place(swap)
 
 
+def test_a_machine_that_has_no_thread_left_for_the_question_is_no_idle_and_asked_again(
+    place, monkeypatch
+):
+    def start(_thread):
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as full:
+        full.setattr(threading.Thread, "start", start)
+        place.stays("cannot be asked: can't start new thread")
+
+    assert place.lower().verdict is Verdict.DONE
+
+
 def test_where_nothing_is_loaded_it_is_asked_and_the_target_lowered(place):
     place.shown.before = lambda: place.swap.asked.append("to zero")
 
