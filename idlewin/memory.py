@@ -21,6 +21,9 @@ class Memory:
     """What was found of one pool so far, and would be found again."""
 
     load: Load | None = None
+    busy_at: datetime | None = None
+    """When demand was last seen, or not looked for yet where no history tells it. Of the cards'
+    own activity that history knows nothing."""
     outlook: Outlook | None = None
     rehearsal: Rehearsal | None = None
     batch_seen_at: datetime | None = None

@@ -14,7 +14,7 @@ from idlewin.catalogue import SHIPPED, Catalogue
 from idlewin.core import batch, timing
 from idlewin.core.forecast import LONG, Forecast, Forecaster, Outlook, outlook
 from idlewin.core.lint import Refusal, refusals
-from idlewin.core.load import Level, Load, Reading, judge
+from idlewin.core.load import Level, Load, Reading, judge, level_of
 from idlewin.core.phase import Phase
 from idlewin.core.pool import Pool, RuleObject
 from idlewin.core.rule import Rule
@@ -109,6 +109,9 @@ class Observer:
         readings = [r for r in self._metrics.read(spec) if serving or r.target != CARDS]
         level, why = judge(readings, at_zero=_at_zero(spec, pool))
         before = memory.load
+        seen = any(r.target != CARDS and level_of(r) is Level.BUSY for r in readings)
+        if seen or (memory.busy_at is None and _untold(spec)):
+            memory.busy_at = now
         if before is not None and before.level is level:
             memory.load = replace(before, why=why)
         else:
@@ -164,11 +167,19 @@ class Observer:
             )
         load = memory.load
         history = self._metrics.history(spec, PAST, STEP)
-        since = load.since if load and load.level is Level.IDLE else now
-        if load and history.busy and since < history.busy[-1].end <= now:
+        if load is None or load.level is not Level.IDLE:
+            return self._forecaster.forecast(rule, history, now, now)
+        busy, unknown = (
+            spans[-1].end if spans else history.covers.start
+            for spans in (history.busy, history.unknown)
+        )
+        if load.since < busy <= now:
             # A burst between two looks: it shows in the history only.
-            since = history.busy[-1].end
-            memory.load = replace(load, since=since)
+            load = memory.load = replace(load, since=busy)
+        # As the past is learnt from, so it is asked: since users were last there, or nothing was
+        # known. A server that comes or goes is unknown for a moment only, which makes no night
+        # younger, though it has then to be idle anew for idleFor.
+        since = max(min(busy, now), min(unknown, load.since), memory.busy_at or busy)
         return self._forecaster.forecast(rule, history, now, since)
 
     # -- what was seen before
