@@ -134,13 +134,23 @@ class Source:
     @property
     def age(self) -> str:
         """PromQL: for each key, the seconds since its newest sample; of replicas, the oldest's."""
-        return f"max by ({self._by}) ({self._spelled(f'time() - timestamp({self.series})')})"
+        return f"max by ({self.by}) ({self._spelled(f'time() - timestamp({self.series})')})"
+
+    @property
+    def by(self) -> str:
+        """Its keys as PromQL lists them."""
+        return ", ".join(self.keys)
+
+    @property
+    def present(self) -> str:
+        """PromQL: 1 for each key that its series has."""
+        return f"group by ({self.by}) ({self._spelled(self.series)})"
 
     @property
     def alive(self) -> str:
         """PromQL: for each key, 1 while every exporter that showed it lately is scraped."""
         series = self._spelled(f"last_over_time({self.series}[{_LATELY}])")
-        return f"min by ({self._by}) ({_scraped(series, (*self.keys, 'job', 'instance'))})"
+        return f"min by ({self.by}) ({_scraped(series, (*self.keys, 'job', 'instance'))})"
 
     @property
     def witness(self) -> str:
@@ -161,10 +171,6 @@ class Source:
         for key, other in self.spellings.items():
             vector = f'label_replace({vector}, "{key}", "$1", "{other}", "(.+)")'
         return vector
-
-    @property
-    def _by(self) -> str:
-        return ", ".join(self.keys)
 
 
 #: An exporter that was scraped so long ago and is still a target is missed while it is down.

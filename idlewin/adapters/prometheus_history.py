@@ -14,13 +14,13 @@ from datetime import datetime, timedelta
 from threading import Lock
 
 from idlewin.adapters.prometheus_api import Answer, Api
-from idlewin.adapters.prometheus_runs import Column, Grid, codes, runs
+from idlewin.adapters.prometheus_runs import NOTHING, Column, Grid, codes, runs
 from idlewin.catalogue import Catalogue
 from idlewin.core.load import History, Level
 from idlewin.core.rule import Rule
 from idlewin.core.target import Demand
 from idlewin.ports import Clock
-from idlewin.source import filled, part_is, tagged
+from idlewin.source import Source, filled, part_is, tagged
 
 #: Prometheus refuses more than 11,000 points of a series.
 POINTS = 10_000
@@ -96,8 +96,7 @@ class Past:
     def _query(self, demand: Demand, width: int) -> str:
         if demand.source is not None:
             source = self._catalogue.sources[demand.source]
-            query = filled(source.query, self._window)
-            parts = {"value": _over("max", _believed(query, f"<= {source.max:g}"), width)}
+            parts = {"value": _over("max", _sourced(source, self._window), width)}
             if source.silence_is_zero:
                 parts["alive"] = _over("min", source.witness, width)
             return tagged(parts)
@@ -223,6 +222,17 @@ def _codes(demand: Demand, kept: _Kept, grid: Grid, *, visible: bool) -> list[st
 
 def _nothing(steps: int) -> array[float]:
     return array("d", [math.nan]) * steps
+
+
+def _sourced(source: Source, window: timedelta) -> str:
+    """A source's query with -1 for what cannot be, as a key that it has lost, or made.
+
+    A zero of a key that it has made is as where nobody asked: ``NOTHING``.
+    """
+    query, present = filled(source.query, window), f"on ({source.by}) {source.present}"
+    good = f"(({query}\n) >= 0 <= {source.max:g} and {present})"
+    made = f"-1 + ({NOTHING:g} + 1) * (({query}\n) == bool 0)"
+    return f"{good} or {made} or on ({source.by}) -{source.present}"
 
 
 def _believed(query: str, upper: str) -> str:

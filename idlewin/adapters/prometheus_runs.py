@@ -17,6 +17,8 @@ from idlewin.core.window import Span
 
 #: A demand's code for a step without any series: not unknown by itself where the target is at zero.
 ABSENT = "Absent"
+#: The number of a series that is there and says no more than one that is not.
+NOTHING = -2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,8 +65,8 @@ def codes(
     """Busy, idle, unknown or absent for each step, of the series that a demand means.
 
     ``values``: a row of steps for each series, NaN where it has no point, below 0 where its points
-    were impossible. ``alive``: for each step, 1 while the exporters are known to live. ``visible``:
-    whether the demand shows while the target has no pod.
+    were impossible, or ``NOTHING``. ``alive``: for each step, 1 while the exporters are known to
+    live. ``visible``: whether the demand shows while the target has no pod.
     """
     # A key that never was is a mistake in the rule, not a service that nobody ever wanted.
     seen = any(not math.isnan(value) for row in values for value in row)
@@ -88,7 +90,7 @@ class _Teller:
         return code
 
     def _code(self, row: tuple[float, ...], *, alive: bool) -> str:
-        there = [value for value in row if not math.isnan(value)]
+        there = [value for value in row if not math.isnan(value) and value != NOTHING]
         free = self._demand.source is None
         if not there:
             if alive and self._empty_is_idle:

@@ -13,11 +13,13 @@ import pytest
 
 from idlewin.adapters.prometheus import PrometheusMetrics
 from idlewin.adapters.prometheus_api import Answer, Api
+from idlewin.catalogue import Catalogue
 from idlewin.cli.app import main
 from idlewin.cli.recorded import demo_rule
 from idlewin.core.load import History
 from idlewin.core.target import Demand
 from idlewin.core.window import Span, clipped, total
+from idlewin.source import Source, SourceKind
 from tests.contract.demand_rules import HandClock, rule
 from tests.contract.prometheus_lab import DOOR, MODEL, ROUTER, VLLM, open_metrics
 from tests.labs.kubelab.api import wait_for
@@ -348,6 +350,68 @@ def test_a_router_that_was_asked_hours_ago_is_idle_now(server: Prometheus, live:
     (reading,) = PrometheusMetrics(server.url, HandClock(NOW + 2 * HOUR)).read(rule(DOOR))
 
     assert (reading.value, reading.why) == (0, "")
+
+
+def a_gateway(query: str) -> Catalogue:
+    """A source of a person's own, a front door."""
+    text = {"unit": "requests", "about": "requests", "remedy": "scrape it", "query": query}
+    found = Source(
+        name="my-gateway",
+        kind=SourceKind.IN_PATH,
+        keys=("service",),
+        max=100,
+        series="my_gateway_in_flight",
+        exporter="my_gateway_info",
+        **text,
+    )
+    return Catalogue(own=(found,))
+
+
+def gateway_past(server: Prometheus, query: str, dead: Span, label: str) -> History:
+    """An idle gateway whose series has another label in the last hour, and that was dead once."""
+
+    def flights(*, late: bool) -> list[tuple[float, float]]:
+        alive = samples(5 * HOUR, MINUTE, lambda at: None if at in dead else 0.0)
+        return [one for one in alive if (one[0] >= (NOW - HOUR).timestamp()) is late]
+
+    up = samples(5 * HOUR, MINUTE, lambda at: 0.0 if at in dead else 1.0)
+    server.backfill(
+        open_metrics(
+            {
+                f"up{{{TARGET}}}": up,
+                f"my_gateway_info{{{TARGET}}}": samples(5 * HOUR, MINUTE, lambda _: 1.0),
+                f'my_gateway_in_flight{{{TARGET},{label}="qwen",port="web"}}': flights(late=False),
+                f'my_gateway_in_flight{{{TARGET},{label}="qwen"}}': flights(late=True),
+            }
+        )
+    )
+    server.start()
+    metrics = PrometheusMetrics(server.url, HandClock(NOW), catalogue=a_gateway(query))
+    demand = Demand(source="my-gateway", match={"service": "qwen"})
+    return metrics.history(rule(demand), 4 * HOUR, MINUTE)
+
+
+def test_a_key_that_the_query_has_lost_is_unknown_in_the_past_too(server: Prometheus) -> None:
+    query, never = 'sum by (service) (my_gateway_in_flight{port="web"})', Span(NOW, NOW + MINUTE)
+
+    found = gateway_past(server, query, never, "service")
+
+    assert found.busy == ()
+    # Without a mark that a series ended, Prometheus carries it on for five minutes.
+    assert total(found.unknown) == pytest.approx(HOUR, abs=6 * MINUTE)
+    assert clipped(found.unknown, Span(NOW - HOUR, NOW)) == found.unknown
+
+
+def test_a_key_that_the_query_makes_is_idle_in_the_past_only_while_its_exporter_lives(
+    server: Prometheus,
+) -> None:
+    query = 'label_replace(sum(my_gateway_in_flight) or vector(0), "service", "qwen", "", "")'
+    dead = Span(NOW - 2 * HOUR, NOW - 90 * MINUTE)
+
+    found = gateway_past(server, query, dead, "svc")
+
+    assert found.busy == ()
+    assert total(found.unknown) == pytest.approx(dead.length, abs=2 * MINUTE)
 
 
 def test_a_rule_by_the_calendar_only_is_never_busy(server: Prometheus) -> None:
