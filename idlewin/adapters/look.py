@@ -18,6 +18,7 @@ from idlewin.adapters.objects import batch_owner, ended, node_dead, opens, other
 from idlewin.adapters.queues import epoch_of, queue_of, workload_of
 from idlewin.adapters.quota import leaks, reach
 from idlewin.adapters.serving import KINDS, SCALED_OBJECT, Around, Kind, kind_of
+from idlewin.adapters.serving.replicated import raises
 from idlewin.adapters.store import Store, key_of
 from idlewin.adapters.watched import Watched
 from idlewin.adapters.webhooks import inside
@@ -42,7 +43,7 @@ class Look:
     def __init__(self, stores: Watched, scope: Scope, now: datetime) -> None:
         self._stores, self._scope, self._now = stores, scope, now
         self._found = tuple(self._targets())
-        self._nodes = self._selected()
+        self._nodes = nodes_of(stores, scope)
 
     def pool(self) -> Pool:
         """Everything that the scope names, and what carries our marks for it."""
@@ -131,9 +132,6 @@ class Look:
 
     # -- nodes and pods
 
-    def _selected(self) -> list[Json]:
-        return nodes_of(self._stores, self._scope)
-
     def _pods(self) -> Iterator[Pod]:
         names = node_names(self._stores, self._scope)
         candidates = {
@@ -188,9 +186,9 @@ def targets_of(stores: Watched, scope: Scope) -> list[tuple[Kind, Json]]:
         for raw in stores.serving[kind.kind].by("rule", scope.rule):
             found.setdefault((kind.kind, *key_of(raw)), (kind, stores.target(kind, raw)))
     for ref in scope.heirs:
-        # Whatever scales it, the target or another of any name, owns its count.
-        owners = stores.serving[SCALED_OBJECT.kind].by("scaled", str(ref))
-        if not owners and (one := _stored(stores, ref)):
+        # Whatever scales it, the target or another of any name, owns its count, unless frozen.
+        owners = filter(raises, stores.serving[SCALED_OBJECT.kind].by("scaled", str(ref)))
+        if not any(owners) and (one := _stored(stores, ref)):
             found.setdefault((ref.kind, ref.namespace, ref.name), one)
     return list(found.values())
 

@@ -37,6 +37,7 @@ class ServingWrites:
             devices=action.devices,
             exempt=action.exempt,
             settings=action.settings,
+            scaled=action.scaled,
         )
 
         def patch(found: Json) -> Json | None:

@@ -11,7 +11,7 @@ from idlewin.core.phase import Phase
 from idlewin.core.pool import LocalQueue, Pod, StopPolicy
 from idlewin.core.reason import Reason
 from idlewin.core.status import Status
-from idlewin.core.target import Ref
+from idlewin.core.target import Ref, Scaled
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +71,8 @@ class ScaleToZero:
     """0: not known."""
     settings: dict[str, str] = field(default_factory=dict)
     """``Target.settings`` as remembered: it is lowered only with these."""
+    scaled: Scaled | None = None
+    """What it scales, for the record."""
 
 
 @dataclass(frozen=True, slots=True)

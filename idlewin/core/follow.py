@@ -221,7 +221,8 @@ def taken_in(s: Situation) -> Status:
     """The status that knows what people said, which targets are up, and which may yet fall."""
     status = _resumed(s)
     if s.phase is not Phase.SERVING:
-        return _in_window(status, targets=tuple(whose.inherited(s, t) for t in whose.remembered(s)))
+        found = (one for t in whose.remembered(s) for one in whose.inherited(s, t))
+        return _in_window(status, targets=tuple(found))
     return _seen(s, replace(status, not_lowered=whose.to_come(s)))
 
 

@@ -8,7 +8,7 @@ from idlewin.core.rule import Cards, Mode
 from idlewin.core.sealing import entries
 from idlewin.core.situation import Situation
 from idlewin.core.status import Remembered, Window
-from idlewin.core.whose import closed_by_other, remembered, same
+from idlewin.core.whose import closed_by_other, moved, remembered, same
 
 
 def change_since(s: Situation) -> str:
@@ -26,11 +26,8 @@ def change_since(s: Situation) -> str:
         return ""
     if _cards(rule.cards) != _cards(window):
         return "cards"
-    named = [serving.ref for serving in rule.serving]
-    if len(named) != len(window.targets) or any(
-        target.ref != ref and not target.by
-        for ref, target in zip(named, window.targets, strict=True)
-    ):
+    lent = dict.fromkeys(target.scaled_by or target.ref for target in window.targets)
+    if [serving.ref for serving in rule.serving] != list(lent):
         return "serving"
     if list(rule.batch.queues) != [entry.spec for entry in window.queues]:
         return "batch.queues"
@@ -61,8 +58,10 @@ def _target_change(s: Situation, target: Remembered) -> str:
     now = same(s, target)
     if now is None:
         return f"{target.ref} is gone, or another of its name"
-    if target.by:
-        return f"what scaled {target.ref} is gone"
+    if target.scaled_by:
+        return f"{target.scaled_by} is gone, or scales {target.ref} no more"
+    if moved(target, now):
+        return f"{target.ref} scales something else"
     untouched = not target.lowered and now.record is None
     if untouched and now.replicas != target.replicas:
         return f"{target.ref} has {now.replicas} replicas by {now.replicas_writer or 'somebody'}"

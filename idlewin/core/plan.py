@@ -71,6 +71,7 @@ def _lower(s: Situation) -> Iterator[Action]:
                 exempt=s.window.exempt_namespaces if s.window else (),
                 generation=target.generation,
                 settings=target.settings,
+                scaled=target.scaled,
             )
 
 

@@ -55,7 +55,8 @@ class Record:
     devices: tuple[str, ...] = ()
     exempt: tuple[str, ...] = ()
     settings: dict[str, str] = field(default_factory=dict)
-    """``Target.settings``, as they were."""
+    """``Target.settings``, as they were; below, its ``scaled``."""
+    scaled: Scaled | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,8 +109,7 @@ class Role(StrEnum):
 class Pod:
     """A pod that has not ended, and holds a card of the pool or belongs to a target.
 
-    A Terminating pod holds its card until the object is gone. A Pending pod that is bound to no
-    node is here only if it is a target's.
+    A Terminating one holds its card until it is gone; a Pending one without a node is a target's.
     """
 
     namespace: str

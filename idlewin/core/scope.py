@@ -16,10 +16,10 @@ def scope_of(rule: RuleObject) -> Scope:
     known = window.targets if window else ()
     heirs = [target.scaled.ref for target in known if target.scaled]
     # One that is inherited is ours only as long as nothing scales it anew.
-    heirs += [target.ref for target in known if target.by]
+    heirs += [target.ref for target in known if target.scaled_by]
     cards: Cards | Window | None = spec.cards if spec else None
     if window:
-        targets += [target.ref for target in known if not target.by]
+        targets += [target.ref for target in known if not target.scaled_by]
         queues += [queue.spec.cluster_queue for queue in window.queues]
         cards = window
     elif rule.status:

@@ -50,9 +50,11 @@ class Remembered:
     overdue: bool = False
     """It was not back readyTimeout after serving was first brought back."""
     scaled: Scaled | None = None
-    """What it scales, which is brought back itself if it is gone by then."""
+    """What it scales, which is brought back itself where it does so no more by then."""
+    scaled_by: Ref | None = None
+    """The target that scaled it, had lowered it for us, and is gone or scales something else."""
     by: str = ""
-    """What scaled it is gone, and had lowered it for us: its zero is written by that name."""
+    """Its zero is written by that name: as whom the controller of what scaled it writes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

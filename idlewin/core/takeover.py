@@ -111,6 +111,7 @@ def _from_record(target: Target) -> Remembered:
         replicas=target.record.replicas,
         claims=target.claims,
         settings=target.record.settings,
+        scaled=target.record.scaled,
         lowered=target.replicas == 0,
     )
 

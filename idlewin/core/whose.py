@@ -105,18 +105,23 @@ def remembered(s: Situation) -> tuple[Remembered, ...]:
     return s.window.targets if s.window else ()
 
 
-def inherited(s: Situation, target: Remembered) -> Remembered:
-    """The target; or what it scales where it is gone, which its controller leaves at our zero."""
-    one = target.scaled
-    if one is None or same(s, target) is not None:
-        return target
+def inherited(s: Situation, target: Remembered) -> tuple[Remembered, ...]:
+    """The target; and what it scaled, where it does so no more and left that at our zero."""
+    one, now = target.scaled, same(s, target)
+    if one is None:
+        return (target,)
+    if now and not moved(target, now):
+        own = now.replicas == 0 and now.replicas_writer not in ("", MANAGER, one.by)
+        # What its owner has put to zero stays there, whatever becomes of what did that.
+        return (replace(target, scaled=None) if own else target,)
     heir = s.pool.target(one.ref)
     if heir is None or heir.uid != one.uid:
-        return target
-    return replace(
+        return (target,)
+    left = replace(
         target,
         ref=heir.ref,
         uid=heir.uid,
+        scaled_by=target.ref,
         by=one.by,
         scaled=None,
         generation=0,
@@ -125,6 +130,13 @@ def inherited(s: Situation, target: Remembered) -> Remembered:
         lowered=True,
         restored=False,
     )
+    return (replace(target, scaled=None), left) if now else (left,)
+
+
+def moved(target: Remembered, now: Target | None) -> bool:
+    """Whether what it scaled is not scaled by it any more: it is gone, or scales another."""
+    aim = now.scaled if now else None
+    return target.scaled is not None and (now is None or (aim and aim.ref) != target.scaled.ref)
 
 
 def same(s: Situation, target: Remembered) -> Target | None:

@@ -116,6 +116,10 @@ class Scaled(Switched):
 
     def make_target(self, target: str) -> None:
         super().make_target(target)
+        self.make_scaler(target, target)
+
+    def make_scaler(self, name: str, target: str, **annotations: str) -> None:
+        """A ScaledObject for a Deployment; ``annotations`` are those of KEDA."""
         asked = {"serverAddress": self.prometheus, "query": self.trigger, "threshold": "10"}
         spec = {
             "scaleTargetRef": {"name": target},
@@ -124,7 +128,9 @@ class Scaled(Switched):
             "maxReplicaCount": 5,
             "triggers": [{"type": "prometheus", "metadata": asked}],
         }
-        body = {"apiVersion": self.api_version, "kind": self.kind, "metadata": {"name": target}}
+        marks = {f"autoscaling.keda.sh/{key}": text for key, text in annotations.items()}
+        meta = {"name": name, "annotations": marks}
+        body = {"apiVersion": self.api_version, "kind": self.kind, "metadata": meta}
         self.api.post(self.target_path("").rstrip("/"), {**body, "spec": spec})
 
     def target_path(self, target: str) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.controlplane.setting import Setting
 from tests.controlplane.switched import PAUSED_AT, Life, Scaled, living
 from tests.labs.kubelab.api import wait_for
 from tests.labs.kubelab.controlplane import GPU, ControlPlane
@@ -38,7 +39,7 @@ def test_a_window_with_both_controllers_killed_in_it_leaves_nothing_behind(life:
     scene, begin = life.scene, life.recorder.version()
     before, marks = scene.templates(), scene.marks()
     life.lend()
-    assert scene.marks()[PAUSED_AT] == "0"
+    assert int(scene.marks()[PAUSED_AT]) == 0
     assert scene.recorded()
 
     life.running.process.kill()
@@ -103,7 +104,7 @@ def test_a_return_with_keda_down_is_taken_and_acted_on_once_keda_is_back(life: L
     life.kill_part()
 
     life.users_come()
-    wait_for("its count on the pause", lambda: scene.marks().get(PAUSED_AT) == "2")
+    wait_for("its count on the pause", lambda: int(scene.marks().get(PAUSED_AT, "0")) == 2)
     assert scene.recorded(), "held by us until its pods are ready"
     # Killed between the two steps of a return, and what was written is all that is known.
     life.running.process.kill()
@@ -141,19 +142,80 @@ def test_a_zero_of_keda_itself_after_a_return_is_no_failed_return(life: Life) ->
     assert down == []
 
 
-def test_a_scaled_object_that_is_deleted_in_the_window_leaves_nothing_at_zero(life: Life) -> None:
-    """The last of this life: KEDA leaves what it scaled at the 0 of the pause."""
+def begun(life: Life) -> str:
+    """A window on serving at its two replicas, whatever a test before has left; its target."""
     scene = life.scene
-    # No zero of its own, from the test before.
-    least = {"spec": {"minReplicaCount": 2}}
-    scene.api.patch(scene.target_path(next(iter(scene.targets))), least)
+    (target,) = scene.targets
+    life.users_come()
+    scene.wait_phase("Serving")
+    if scene.api.find(scene.target_path(target)) is None:
+        scene.make_scaler(target, target)
+    # No zero of its own.
+    scene.api.patch(scene.target_path(target), {"spec": {"minReplicaCount": 2}})
     scene.wait_ready()
     life.lend()
+    return target
 
-    scene.api.delete(scene.target_path(next(iter(scene.targets))))
+
+def given_back_as_another(life: Life) -> None:
+    """Wait until the window has ended, for the one reason."""
+    scene = life.scene
     scene.wait_phase("Reclaiming", "Restoring", "Serving")
     scene.wait_phase("Serving")
+    moves = life.running.moves(scene.name)
+    assert [m for m in moves if m[:2] == ("Harvesting", "Reclaiming")][-1][2] == "TargetChanged"
+
+
+def test_what_is_scaled_no_more_by_a_retargeted_scaled_object_comes_back(life: Life) -> None:
+    scene, target = life.scene, begun(life)
+    beside = Setting(plane=scene.plane, targets={"other": 1}, claims=False)
+    beside.make_target("other")
+
+    scene.api.patch(scene.target_path(target), {"spec": {"scaleTargetRef": {"name": "other"}}})
+    given_back_as_another(life)
 
     assert scene.target_ready(), "at its two replicas, by nobody but us"
-    moves = life.running.moves(scene.name)
-    assert ("Harvesting", "Reclaiming", "TargetChanged") in moves
+    assert PAUSED_AT not in scene.marks()
+    assert not scene.recorded()
+    assert scene.api.get(beside.workload_path("other"))["spec"]["replicas"] > 0
+    scene.api.patch(scene.target_path(target), {"spec": {"scaleTargetRef": {"name": target}}})
+    scene.api.delete(beside.workload_path("other"))
+
+
+def test_a_frozen_scaled_object_that_is_made_in_the_window_leaves_nothing_at_zero(
+    life: Life,
+) -> None:
+    scene, target = life.scene, begun(life)
+
+    scene.make_scaler("frozen", target, paused="true")
+    scene.api.delete(scene.target_path(target))
+    given_back_as_another(life)
+
+    assert scene.target_ready(), "at its two replicas, by nobody but us"
+    scene.api.delete(scene.target_path("frozen"))
+
+
+def test_a_persons_pause_at_zero_outlives_the_scaled_object(life: Life) -> None:
+    scene, target = life.scene, begun(life)
+
+    scene.annotate(paused_replicas="0")
+    wait_for(
+        "what it scales is no longer ours to raise",
+        lambda: "scaled" not in scene.status()["window"]["targets"][0],
+    )
+    scene.api.delete(scene.target_path(target))
+    given_back_as_another(life)
+
+    workload = scene.workload()
+    assert workload is not None
+    assert workload["spec"]["replicas"] == 0
+
+
+def test_a_scaled_object_that_is_deleted_in_the_window_leaves_nothing_at_zero(life: Life) -> None:
+    """KEDA leaves what it scaled at the 0 of the pause."""
+    scene, target = life.scene, begun(life)
+
+    scene.api.delete(scene.target_path(target))
+    given_back_as_another(life)
+
+    assert scene.target_ready(), "at its two replicas, by nobody but us"

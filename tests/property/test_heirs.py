@@ -1,4 +1,4 @@
-"""A target whose controller's object is deleted in a window: what that scaled is brought back."""
+"""A target that scales something else, or is gone, in a window: what it scaled is brought back."""
 
 from __future__ import annotations
 
@@ -11,19 +11,37 @@ from idlewin.adapters.api import Api
 from idlewin.adapters.look import targets_of
 from idlewin.adapters.serving import SCALED_OBJECT
 from idlewin.adapters.watched import Watched
+from idlewin.codec import read_record, write_record
 from idlewin.core.decide import decide
-from idlewin.core.decision import ScaleBack
+from idlewin.core.decision import ScaleBack, ScaleToZero
 from idlewin.core.phase import Phase
-from idlewin.core.pool import Scope, Target
+from idlewin.core.pool import Record, Scope, Target
 from idlewin.core.reason import Reason
 from idlewin.core.scope import scope_of
 from idlewin.core.situation import Situation
 from idlewin.core.target import Ref, Scaled
-from tests.builders import QWEN, XE, a_batch_pod, a_target, a_window, away, gone, with_rule
+from tests.builders import (
+    QWEN,
+    XE,
+    a_batch_pod,
+    a_situation,
+    a_target,
+    a_window,
+    away,
+    gone,
+    with_rule,
+)
 from tests.property.facts import in_window
-from tests.property.test_switched_kinds import a_deployment, a_scaled_object, read
+from tests.property.test_switched_kinds import (
+    PAUSED as FROZEN,
+    a_deployment,
+    a_scaled_object,
+    read,
+)
 
 PAUSED = Ref(api_version="keda.sh/v1alpha1", kind="ScaledObject", namespace="ai", name="q")
+AIM = Scaled(ref=QWEN, uid="d1", by="keda")
+OTHER = Scaled(ref=replace(QWEN, name="other"), uid="d9", by="keda")
 REMEMBERED = replace(
     a_window().targets[0],
     ref=PAUSED,
@@ -31,7 +49,7 @@ REMEMBERED = replace(
     replicas=2,
     lowered=True,
     settings={"generation": "5"},
-    scaled=Scaled(ref=QWEN, uid="d1", by="keda"),
+    scaled=AIM,
 )
 
 
@@ -39,6 +57,12 @@ def left(**changes: Any) -> Target:
     """What KEDA leaves of a Deployment whose ScaledObject is deleted while it is paused at 0."""
     found = {"uid": "d1", "replicas": 0, "ready": 0, "replicas_writer": "keda", **changes}
     return a_target(record=None, **found)
+
+
+def paused(**changes: Any) -> Target:
+    """The ScaledObject at our zero."""
+    found = {"uid": "s1", "replicas": 0, "ready": 0, "replicas_writer": "idlewin", "scaled": AIM}
+    return a_target(ref=PAUSED, **(found | changes))
 
 
 def found(*targets: Target, phase: Phase = Phase.RESTORING, **changes: Any) -> Situation:
@@ -84,9 +108,77 @@ def test_what_is_anothers_by_now_is_left_alone(now):
 
 
 def test_one_that_lives_is_brought_back_itself():
-    paused = a_target(ref=PAUSED, uid="s1", replicas=0, ready=0, replicas_writer="idlewin")
+    assert [back.target for back in raised(found(paused(), left()))] == [PAUSED]
 
-    assert [back.target for back in raised(found(paused, left()))] == [PAUSED]
+
+@pytest.mark.parametrize("to", [OTHER, replace(OTHER, uid="")], ids=["another", "none that exists"])
+def test_what_it_scaled_comes_back_where_it_scales_something_else_now(to):
+    s = found(paused(scaled=to), left())
+
+    assert [(b.target, b.replicas, b.by) for b in raised(s)] == [(PAUSED, 2, ""), (QWEN, 2, "keda")]
+    again = with_rule(s, status=decide(s).status)
+    assert raised(again) == raised(s), "once, from the status, which names both now"
+    window = decide(again).status.window
+    assert window is not None
+    assert [(one.ref, one.scaled, one.scaled_by) for one in window.targets] == [
+        (PAUSED, None, None),
+        (QWEN, None, PAUSED),
+    ]
+
+
+@pytest.mark.parametrize(
+    "now",
+    [
+        (),
+        (left(replicas_writer="kubectl"),),
+        (left(replicas=1, ready=1, replicas_writer="kubectl"),),
+        (left(uid="d2"),),
+    ],
+    ids=["scaled by another, or gone", "a person's zero", "somebody raised it", "another"],
+)
+def test_what_it_scaled_is_left_alone_where_it_is_anothers_by_now(now):
+    assert [back.target for back in raised(found(paused(scaled=OTHER), *now))] == [PAUSED]
+
+
+@pytest.mark.parametrize("others", [(), (left(),)], ids=["gone", "at our zero"])
+def test_a_window_ends_when_its_target_scales_something_else(others):
+    decision = decide(found(paused(scaled=OTHER), *others, phase=Phase.HARVESTING))
+
+    assert decision.reason is Reason.TARGET_CHANGED
+
+
+@pytest.mark.parametrize("lowered", [True, False], ids=["heard", "unheard"])
+def test_what_its_owner_paused_at_zero_in_the_window_stays_there_when_it_is_deleted(lowered):
+    def deleted_after(writer: str) -> Situation:
+        seen = found(paused(replicas_writer=writer), phase=Phase.HARVESTING, lowered=lowered)
+        status = replace(decide(seen).status, phase=Phase.RESTORING.value)
+        return with_rule(found(left()), status=status)
+
+    assert raised(deleted_after("kubectl")) == []
+    assert [back.target for back in raised(deleted_after("idlewin"))] == [QWEN]
+    assert [back.target for back in raised(deleted_after("keda"))] == [QWEN], "that is ours too"
+
+
+def test_a_window_whose_scaler_is_not_known_ends_for_what_has_happened():
+    decision = decide(found(left(), phase=Phase.HARVESTING, scaled=replace(AIM, by="")))
+
+    assert decision.reason is Reason.TARGET_CHANGED
+
+
+def test_what_it_scales_is_on_its_record_too():
+    """So it comes back too where the status is lost, and it scales something else by then."""
+    up = paused(replicas=2, ready=2, replicas_writer="keda", settings=REMEMBERED.settings)
+    s = found(up, phase=Phase.YIELDING, lowered=False)
+    (lower,) = (action for action in decide(s).actions if isinstance(action, ScaleToZero))
+    kept = {"rule": lower.rule, "uid": lower.uid, "replicas": 2, "epoch": lower.epoch}
+    record, why = read_record(write_record(Record(**kept, scaled=lower.scaled)))
+    assert why == ""
+
+    lost = a_situation(pool=gone(targets=(paused(record=record, scaled=OTHER),)))
+    status = replace(decide(lost).status, phase=Phase.RESTORING.value)
+    now = with_rule(found(paused(record=record, scaled=OTHER), left()), status=status)
+
+    assert [back.target for back in raised(now)] == [PAUSED, QWEN]
 
 
 def test_one_made_anew_for_something_else_leaves_it_to_us():
@@ -123,8 +215,8 @@ def test_what_is_inherited_is_looked_at_on_no_other_terms():
     assert (scope.targets, scope.heirs) == ((PAUSED,), (QWEN,))
 
 
-def a_scaler(name: str, scales: str) -> dict[str, Any]:
-    raw = a_scaled_object()
+def a_scaler(name: str, scales: str, **annotations: str) -> dict[str, Any]:
+    raw = a_scaled_object(**annotations)
     raw["metadata"] |= {"name": name, "uid": f"uid of {name}"}
     raw["spec"]["scaleTargetRef"] = {"name": scales}
     return raw
@@ -137,8 +229,29 @@ def a_scaler(name: str, scales: str) -> dict[str, Any]:
         ([a_scaler("q", QWEN.name)], False),
         ([a_scaler("renamed", QWEN.name)], False),
         ([a_scaler("renamed", "something-else")], True),
+        ([a_scaler("q", QWEN.name, paused="true")], True),
+        ([a_scaler("q", QWEN.name, paused="true"), a_scaler("renamed", QWEN.name)], False),
+        ([a_scaler("q", QWEN.name, paused="false")], False),
+        ([a_scaler("q", QWEN.name, **{f"{FROZEN}-scale-out": "true"})], True),
+        ([a_scaler("q", QWEN.name, **{f"{FROZEN}-scale-in": "true"})], False),
+        ([a_scaler("q", QWEN.name, paused_at="0", paused="true")], False),
+        ([a_scaler("q", QWEN.name, paused_at="3")], False),
+        ([a_scaler("q", QWEN.name, paused_at="three")], True),
     ],
-    ids=["none", "one of its name", "one of another name", "one of something else"],
+    ids=[
+        "none",
+        "one of its name",
+        "one of another name",
+        "one of something else",
+        "frozen",
+        "one of two is frozen",
+        "not frozen",
+        "frozen upwards",
+        "frozen downwards",
+        "a person's own zero",
+        "a count that KEDA brings it to",
+        "a count that KEDA cannot read",
+    ],
 )
 def test_what_another_scaled_object_scales_by_now_is_left_to_that_one(others, seen):
     stores = Watched(Api.__new__(Api))
@@ -162,4 +275,5 @@ def test_a_scaled_object_tells_what_it_scales_and_as_whom_keda_writes_it():
     scaled = read(SCALED_OBJECT, raw).scaled
 
     assert scaled == Scaled(ref=SCALED_OBJECT.scaled(raw), uid="d1", by="keda")
-    assert read(SCALED_OBJECT, a_scaled_object()).scaled is None
+    unknown = read(SCALED_OBJECT, a_scaled_object()).scaled
+    assert unknown == Scaled(ref=SCALED_OBJECT.scaled(raw), uid="", by="keda"), "as KEDA does"

@@ -11,6 +11,7 @@ from idlewin.adapters.serving import INFERENCE_SERVICE, KINDS, SCALED_OBJECT, Ar
 from idlewin.adapters.serving.deployment import DEPLOYMENT
 from idlewin.codec import write_record
 from idlewin.core.pool import Record
+from idlewin.core.target import Scaled
 
 GPU = "gpu.intel.com/xe"
 STOP = "serving.kserve.io/stop"
@@ -245,8 +246,25 @@ def test_a_scaled_object_is_paused_held_and_let_go_as_it_was(earlier):
     held = patched(away, SCALED_OBJECT.back(away, record))
     seen = read(SCALED_OBJECT, held)
     assert (seen.replicas, seen.ready, seen.settling, seen.record) == (2, 0, True, record)
+    nothing = {**held, "scaled": None}
+    seen = read(SCALED_OBJECT, nothing)
+    assert (seen.replicas, seen.settling) == (0, True), "nothing there to be held until it is ready"
     back = patched(held, SCALED_OBJECT.forget(held, before.settings))
     assert back["metadata"]["annotations"] == raw["metadata"]["annotations"]
+
+
+def test_a_count_of_ours_is_written_as_no_person_writes_it():
+    """What changes nothing has no writer: a person's own pause at 0 would go for ours."""
+    raw = a_scaled_object(below=web())
+
+    for patch in (SCALED_OBJECT.to_zero(SO_RECORD), SCALED_OBJECT.back(raw, SO_RECORD)):
+        text = patch["metadata"]["annotations"][PAUSED_AT]
+        assert text != str(int(text))
+
+
+@pytest.mark.parametrize(("text", "count"), [("2147483647", 2**31 - 1), ("0" * 5000 + "3", 3)])
+def test_a_count_is_what_keda_can_read(text, count):
+    assert read(SCALED_OBJECT, a_scaled_object(below=web(), paused_at=text)).replicas == count
 
 
 def test_who_scales_a_paused_one_by_hand_is_seen_and_wins():
@@ -299,6 +317,8 @@ def test_a_zero_of_keda_itself_is_no_fall():
     [
         ({"paused_at": "abc"}, "no count"),
         ({"paused_at": ""}, "no count"),
+        ({"paused_at": "2147483648"}, "from 0 to 2147483647"),
+        ({"paused_at": "0" * 5000 + "9" * 5000}, "no count"),
         ({"below": None}, "does not exist"),
         ({"below": a_deployment("web", owner="i1")}, "name InferenceService m"),
         ({RECORD: "{"}, "cannot be read"),
@@ -327,7 +347,8 @@ def test_a_kind_of_serving_that_is_no_kind_of_pods_is_trouble_and_can_be_read(ki
 
     target = SCALED_OBJECT.read(stored, Around(resource=GPU))
 
-    assert (target.replicas, target.record, target.scaled) == (0, SO_RECORD, None)
+    assert (target.replicas, target.record) == (0, SO_RECORD)
+    assert target.scaled == Scaled(ref=SCALED_OBJECT.scaled(stored), uid="", by="keda")
     assert f"scales {kind.kind} ai/q ({kind.api_version}), whose pods" in target.trouble[0]
     assert SCALED_OBJECT.pod_selector(stored) == "scaledobject.keda.sh/name="
     assert not SCALED_OBJECT.owns(stored, {"metadata": {"name": "p", "namespace": "ai"}})

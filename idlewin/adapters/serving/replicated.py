@@ -33,6 +33,9 @@ Json = dict[str, Any]
 BY_SCALE = "somebody, through /scale"
 KEDA = "scaledobject.keda.sh/name"
 _PAUSED = "autoscaling.keda.sh/paused"
+PAUSED_AT = f"{_PAUSED}-replicas"
+#: The largest count that there is.
+MOST = 2**31 - 1
 QUEUED = "kueue.x-k8s.io/queue-name"
 
 
@@ -263,7 +266,30 @@ def _scaler_trouble(what: str, scalers: list[Json], scaled_objects: list[Json]) 
 
 
 def _frozen(scaled_object: Json) -> bool:
+    # A count is set anew at each of KEDA's starts.
     marks = scaled_object["metadata"]["annotations"]
-    # As KEDA reads it: what it cannot read is true. A count is set anew at each of its starts.
-    paused = str(marks.get(_PAUSED, "false")) not in ("0", "f", "F", "false", "False", "FALSE")
-    return paused and f"{_PAUSED}-replicas" not in marks
+    return _said(scaled_object, _PAUSED) and PAUSED_AT not in marks
+
+
+def raises(scaled_object: Json) -> bool:
+    """Whether KEDA brings what a ScaledObject scales to a count: its owner has not frozen it."""
+    if PAUSED_AT in scaled_object["metadata"]["annotations"]:
+        return paused_at(scaled_object) is not None
+    return not any(_said(scaled_object, name) for name in (_PAUSED, f"{_PAUSED}-scale-out"))
+
+
+def paused_at(scaled_object: Json) -> int | None:
+    """The count of its pause; None: it has none that KEDA can read."""
+    text = annotation(scaled_object, PAUSED_AT)
+    if not (text.isascii() and text.isdigit()):
+        return None
+    # Python reads no number of very many digits.
+    digits = text.lstrip("0") or "0"
+    count = int(digits) if len(digits) <= len(str(MOST)) else MOST + 1
+    return count if count <= MOST else None
+
+
+def _said(scaled_object: Json, name: str) -> bool:
+    """Whether an annotation says so, as KEDA reads it: what it cannot read is true."""
+    text = str(scaled_object["metadata"]["annotations"].get(name, "false"))
+    return text not in ("0", "f", "F", "false", "False", "FALSE")

@@ -23,10 +23,13 @@ from idlewin.adapters.serving.deployment import DEPLOYMENT
 from idlewin.adapters.serving.named import Named
 from idlewin.adapters.serving.replicated import (
     KEDA,
+    MOST,
+    PAUSED_AT,
     Around,
     Replicated,
     known_owner,
     orphaned,
+    paused_at,
     unreadable,
 )
 from idlewin.adapters.serving.statefulset import STATEFUL_SET
@@ -36,7 +39,8 @@ from idlewin.core.target import Ref, Scaled
 
 Json = dict[str, Any]
 
-PAUSED_AT = "autoscaling.keda.sh/paused-replicas"
+#: As whom KEDA writes, where no object tells.
+_KEDA = "keda"
 #: The generation of what it scales: another one is a write of it.
 _GENERATION = "generation"
 
@@ -79,29 +83,31 @@ class ScaledObjects(Named):
             trouble=tuple(self._trouble(trimmed, around)),
             inside_kueue=around.inside_kueue,
             settings=self.settings(trimmed),
-            settling=record is not None and bool(self._paused_at(trimmed)) and self._ours(trimmed),
-            resting=replicas == 0 and self._paused_at(trimmed) is None,
+            settling=record is not None and bool(paused_at(trimmed)) and self._ours(trimmed),
+            resting=replicas == 0 and paused_at(trimmed) is None,
             scaled=Scaled(
-                ref=self.scaled(trimmed), uid=below["metadata"]["uid"], by=trimmed["scaler"]
-            )
-            if below
-            else None,
+                ref=self.scaled(trimmed),
+                uid=below["metadata"]["uid"] if below else "",
+                by=trimmed["scaler"] or _KEDA,
+            ),
             lever=f"the annotation {PAUSED_AT}; is KEDA running?",
         )
 
     def writer(self, raw: Json) -> str:
         """Who wrote its size last: by the pause, or, where that does not hold, below it."""
-        at, below = self._paused_at(raw), self._below(raw)
+        at, below = paused_at(raw), self._below(raw)
         if below is None or (at is not None and self.replicas(raw) == at):
             return self._pauser(raw)
         return str(below["writer"]) if "writer" in below else DEPLOYMENT.writer(below)
 
     def replicas(self, trimmed: Json) -> int:
         """What is wanted of it now: the count of its pause until KEDA has acted on that."""
-        at, below = self._paused_at(trimmed), self._below(trimmed)
-        count = DEPLOYMENT.replicas(below) if below else 0
-        if at is None or below is None:
-            return at or count
+        at, below = paused_at(trimmed), self._below(trimmed)
+        if below is None:
+            return 0
+        count = DEPLOYMENT.replicas(below)
+        if at is None:
+            return count
         acted = (trimmed.get("status") or {}).get("pausedReplicaCount") == at
         if at > 0:
             return count if acted and count else at
@@ -157,12 +163,12 @@ class ScaledObjects(Named):
 
     def to_zero(self, record: Record) -> Json:
         """The patch that pauses it at 0 and puts our record on it."""
-        return _annotated({RECORD: write_record(record), PAUSED_AT: "0"})
+        return _annotated({RECORD: write_record(record), PAUSED_AT: _pause(0)})
 
     def back(self, raw: Json, record: Record) -> Json:
         """The patch that holds it at its count; the record stays, for the pause is owed yet."""
         kept = self.record(raw) or record
-        return _annotated({RECORD: write_record(kept), PAUSED_AT: str(record.replicas)})
+        return _annotated({RECORD: write_record(kept), PAUSED_AT: _pause(record.replicas)})
 
     def forget(self, raw: Json, settings: dict[str, str]) -> Json | None:
         """The patch that takes our record off, and gives the pause back if it is still ours."""
@@ -191,11 +197,6 @@ class ScaledObjects(Named):
         below: Json | None = trimmed.get("scaled") if self._kind(trimmed) else None
         return below
 
-    def _paused_at(self, raw: Json) -> int | None:
-        """The count of its pause; None: it has none that KEDA can read."""
-        text = annotation(raw, PAUSED_AT)
-        return int(text) if text.isascii() and text.isdigit() else None
-
     def _trouble(self, trimmed: Json, around: Around) -> Iterator[str]:
         what, meta = str(self.ref(trimmed)), trimmed["metadata"]
         aim, kind, below = self.scaled(trimmed), self._kind(trimmed), self._below(trimmed)
@@ -213,8 +214,11 @@ class ScaledObjects(Named):
                 f"brings it back; remove {PAUSED_AT} by hand, for it is not raised from that"
             )
         found = (meta.get("annotations") or {}).get(PAUSED_AT)
-        if found is not None and self._paused_at(trimmed) is None:
-            yield f"{what} has {PAUSED_AT} {found!r}, which is no count; KEDA does not scale it"
+        if found is not None and paused_at(trimmed) is None:
+            yield (
+                f"{what} has {PAUSED_AT} {str(found)[:40]!r}, which is no count, so KEDA does not "
+                f"scale it; write one from 0 to {MOST}, or take it off"
+            )
         if kind is None:
             yield f"{what} scales {aim} ({aim.api_version}), whose pods idlewin does not know"
         elif below is None:
@@ -237,6 +241,11 @@ def _but(found: Iterable[Json], name: str) -> tuple[Json, ...]:
 
 def _generation(below: Json) -> str:
     return str(below["metadata"].get("generation", 0))
+
+
+def _pause(count: int) -> str:
+    """A count as no person writes it: to write what stands there already would not be seen."""
+    return f"0{count}"
 
 
 def _annotated(annotations: dict[str, str | None]) -> Json:
