@@ -181,9 +181,10 @@ def test_what_it_scales_is_on_its_record_too():
     assert [back.target for back in raised(now)] == [PAUSED, QWEN]
 
 
-def test_one_made_anew_for_something_else_leaves_it_to_us():
-    """As a look shows it: what nothing scales is there beside the new one."""
-    anew = a_target(ref=PAUSED, uid="s2", replicas=1, ready=1, replicas_writer="kubectl")
+@pytest.mark.parametrize("scaled", [OTHER, AIM], ids=["for something else", "for it, but frozen"])
+def test_one_made_anew_that_does_not_raise_it_leaves_it_to_us(scaled):
+    """As a look shows it: what nothing brings to a count is there beside the new one."""
+    anew = paused(uid="s2", replicas_writer="kubectl", scaled=scaled)
 
     assert [back.target for back in raised(found(anew, left()))] == [QWEN]
 
