@@ -166,6 +166,20 @@ def given_back_as_another(life: Life) -> None:
     assert [m for m in moves if m[:2] == ("Harvesting", "Reclaiming")][-1][2] == "TargetChanged"
 
 
+def test_what_a_scaled_object_scales_no_more_comes_back_though_it_scales_nothing_that_is_there(
+    life: Life,
+) -> None:
+    scene, target = life.scene, begun(life)
+
+    scene.api.patch(scene.target_path(target), {"spec": {"scaleTargetRef": {"name": "nowhere"}}})
+    given_back_as_another(life)
+
+    assert scene.target_ready(), "at its two replicas, by nobody but us"
+    assert PAUSED_AT not in scene.marks()
+    assert not scene.recorded()
+    scene.api.patch(scene.target_path(target), {"spec": {"scaleTargetRef": {"name": target}}})
+
+
 def test_what_is_scaled_no_more_by_a_retargeted_scaled_object_comes_back(life: Life) -> None:
     scene, target = life.scene, begun(life)
     beside = Setting(plane=scene.plane, targets={"other": 1}, claims=False)
