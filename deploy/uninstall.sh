@@ -10,7 +10,8 @@
 # --force, which does not wait for batch, nor for Kueue to show the queues stopped.
 set -eu
 
-base=$(dirname "$0")/base namespace=idlewin-system timeout=30m force=
+# The most that an overlay has, but for the operator's kinds, which go with the namespace.
+base=$(dirname "$0")/overlays/ha namespace=idlewin-system timeout=30m force=
 kubectl=${KUBECTL:-kubectl} idlewin=${IDLEWIN:-idlewin}
 
 usage() {

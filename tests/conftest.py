@@ -74,3 +74,9 @@ def keda_programs() -> Path:
 def kubectl() -> Path:
     """Kubernetes' kubectl; fails where it is not built."""
     return _programs("kubectl") / "kubectl"
+
+
+@pytest.fixture(scope="session")
+def helm() -> Path:
+    """Helm; fails where it is not built."""
+    return _programs("helm") / "helm"

@@ -78,8 +78,8 @@ def test_the_child_process_is_what_the_manifest_says(
     )
 
     said = controller.command
-    assert said[:3] == [*container["command"], "run", "--prometheus"]
-    assert said[3] == "http://127.0.0.1:1"
-    assert said[-1] == "--dry-run"
+    assert said[:3] == [*container["command"], "run", "--sources"]
+    assert said[-3:] == ["--prometheus", "http://127.0.0.1:1", "--dry-run"]
     assert controller.environment["POD_NAMESPACE"] == "idlewin-system"
+    assert controller.environment["IDLEWIN_PROMETHEUS"].startswith("http://prometheus-operated")
     assert plane.token not in controller.kubeconfig.read_text()

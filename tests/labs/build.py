@@ -145,6 +145,11 @@ LABS = {
         programs=(Program(name="kubectl", package="."),),
         sources=("go.mod", "go.sum", "*.go"),
     ),
+    "helm": Lab(
+        name="helm",
+        programs=(Program(name="helm", package="helm.sh/helm/v4/cmd/helm"),),
+        sources=("go.mod", "go.sum", "*.go"),
+    ),
     "exporters": Lab(
         name="exporters",
         programs=(Program(name="node_exporter", package="github.com/prometheus/node_exporter"),),
