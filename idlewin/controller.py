@@ -109,7 +109,7 @@ class Controller:
         no = [one for one in self._cluster.rehearse(handover(s)) if one.verdict is not Verdict.DONE]
         rehearsal = Rehearsal(
             at=s.now,
-            refused="; ".join(one.message or one.verdict for one in no),
+            refused="; ".join(dict.fromkeys(one.message or one.verdict for one in no)),
             final=all(one.verdict is Verdict.REFUSED for one in no),
         )
         self._observer.memory(s.object.name).rehearsal = rehearsal

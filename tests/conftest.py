@@ -80,3 +80,9 @@ def kubectl() -> Path:
 def helm() -> Path:
     """Helm; fails where it is not built."""
     return _programs("helm") / "helm"
+
+
+@pytest.fixture(scope="session")
+def monitoring() -> Path:
+    """The Prometheus operator's CRDs, as JSON; fails where they are not there."""
+    return _programs("monitoring") / "monitoring.json"

@@ -58,7 +58,11 @@ def _stay(s: Situation, phase: Phase, checks: Checks, stored: Status | None) -> 
     reason = next((c.otherwise for c in checks if not c.passed and c.otherwise), Reason.HARVESTING)
     status = s.status
     if reason is not Reason.REHEARSAL_DUE:
-        status = replace(status, reason=reason.value, message=reason.meaning)
+        message = reason.meaning
+        if s.rehearsal and reason is Reason.REHEARSAL_REFUSED:
+            # What to do about it only who refused can tell.
+            message = f"{message} It says: {s.rehearsal.refused}"
+        status = replace(status, reason=reason.value, message=message)
     status = _contest(s, phase, status)
     if phase is Phase.RESTORING:
         status = failure.marked(s, status)

@@ -62,9 +62,12 @@ class Setting:
 
     # -- what people make
 
-    def make_queues(self) -> None:
+    def make_flavor(self) -> None:
         labels = {"nodeLabels": {"kubernetes.io/hostname": self.node}}
         self._apply("kueue.x-k8s.io/v1beta2", "ResourceFlavor", self.name, spec=labels)
+
+    def make_queues(self) -> None:
+        self.make_flavor()
         several = len(self.queues) > 1
         if several:
             cohort = {"resourceGroups": [self._quota(self.cards)]}
@@ -72,23 +75,35 @@ class Setting:
         for queue in self.queues:
             self.make_queue(queue)
 
-    def make_queue(self, queue: str) -> None:
-        """An adopted ClusterQueue on Hold, with its LocalQueue in ``default``."""
+    def cluster_queue(self, queue: str) -> Json:
+        """A ClusterQueue as it stands in Git: without stopPolicy, which is idlewin's."""
         several = len(self.queues) > 1
         spec = {
             "namespaceSelector": {},
-            "stopPolicy": "Hold",
             "resourceGroups": [self._quota(0 if several else self.cards)],
             **({"cohortName": self.name} if several else {}),
         }
-        meta = {"name": queue, "annotations": {"idlewin.dev/rule": self.name}}
-        body = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ClusterQueue", "metadata": meta}
+        kind = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ClusterQueue"}
+        return {**kind, "metadata": {"name": queue}, "spec": spec}
+
+    def make_queue(self, queue: str) -> None:
+        """An adopted ClusterQueue on Hold, with its LocalQueue in ``default``."""
+        body = self.cluster_queue(queue)
+        body["spec"]["stopPolicy"] = "Hold"
+        body["metadata"]["annotations"] = {"idlewin.dev/rule": self.name}
         # Made, not applied: a later apply of the test's would own stopPolicy.
-        self.api.post(f"{KUEUE}/clusterqueues", {**body, "spec": spec})
+        self.api.post(f"{KUEUE}/clusterqueues", body)
+        self.make_local_queue(queue)
+
+    def make_local_queue(self, queue: str) -> None:
         local = {"clusterQueue": queue}
         self._apply("kueue.x-k8s.io/v1beta2", "LocalQueue", queue, namespace="default", spec=local)
 
     def make_target(self, target: str) -> None:
+        self.api.post(self.workload_path("").rstrip("/"), self.deployment(target))
+
+    def deployment(self, target: str) -> Json:
+        """A target's Deployment as it stands in Git."""
         labels = {"app": target}
         container = {"name": "main", "image": "example/none"}
         if self.claims:
@@ -105,8 +120,8 @@ class Setting:
             "strategy": {"type": "Recreate"},
             "template": {"metadata": {"labels": labels, "annotations": marks}, "spec": pod},
         }
-        body = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": target}}
-        self.api.post(self.workload_path("").rstrip("/"), {**body, "spec": spec})
+        meta = {"name": target, "namespace": self.namespace}
+        return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": spec}
 
     def spec(self, **changes: Any) -> Json:
         """The rule's spec; ``changes`` are merged into it, as a JSON merge patch is."""

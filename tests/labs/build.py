@@ -150,6 +150,17 @@ LABS = {
         programs=(Program(name="helm", package="helm.sh/helm/v4/cmd/helm"),),
         sources=("go.mod", "go.sum", "*.go"),
     ),
+    # Nothing is built: two kinds of the Prometheus operator, that an API server is to take.
+    "monitoring": Lab(
+        name="monitoring",
+        programs=(),
+        sources=("go.mod", "go.sum", "monitoring_manifests.py"),
+        renders=(
+            "tests.labs.monitoring.monitoring_manifests",
+            "github.com/prometheus-operator/prometheus-operator",
+            "monitoring.json",
+        ),
+    ),
     "exporters": Lab(
         name="exporters",
         programs=(Program(name="node_exporter", package="github.com/prometheus/node_exporter"),),
@@ -291,6 +302,8 @@ def _build_into(lab: Lab, go: Path, out: Path) -> None:
     if lab.renders:
         # Imported late: only these labs need PyYAML to be built.
         renderer, module, file = lab.renders
+        ask("mod", "download", module)
+        out.mkdir(exist_ok=True)
         folder = Path(ask("list", "-m", "-f", "{{.Dir}}", module))
         (out / file).write_text(json.dumps(importlib.import_module(renderer).render(folder)))
 

@@ -196,6 +196,7 @@ def test_a_dry_run_without_an_answer_is_asked_again_soon(cluster, cycle):
 
     stays = cycle()
     assert stays.reason is Reason.REHEARSAL_REFUSED
+    assert stays.status.message.endswith(" It says: no answer")
     assert stays.revisit_at - NOW <= 15 * SECOND
     cluster.clock.at = stays.revisit_at
 
