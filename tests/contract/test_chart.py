@@ -142,11 +142,23 @@ def test_values_reach_both_pods(template: Template) -> None:
 def test_what_is_switched_off_is_left_out(template: Template) -> None:
     made = template(
         f"{AS_THEY_ARE.splitlines()[1]}\n"
-        "networkPolicy: false\nwritesPolicy: false\nmonitoring: {labels: {release: x}}\n"
+        "networkPolicy: false\nwritesPolicy: false\nwatchdog: false\n"
+        "monitoring: {labels: {release: x}}\n"
     )
 
-    left = {"NetworkPolicy", "ValidatingAdmissionPolicy", "Namespace", "ServiceMonitor"}
+    left = {"NetworkPolicy", "ValidatingAdmissionPolicy", "Namespace", "ServiceMonitor", "CronJob"}
     assert {kind for kind, _ in made} & left == set()
+
+
+def test_helm_finds_no_fault_with_the_chart(helm: Path) -> None:
+    done = subprocess.run(
+        [helm, "lint", "--strict", CHART, "--set", "image.repository=idlewin"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (done.returncode, "0 chart(s) failed" in done.stdout) == (0, True), done.stdout
 
 
 def test_what_the_operator_selects_by_is_on_what_it_selects(template: Template) -> None:
