@@ -104,6 +104,11 @@ class PrometheusMetrics:
             known = self._evers[source.name] = (answer, Keys(source, set(told)))
         return known[1]
 
+    def lately(self, source: Source) -> list[Mapping[str, str]]:
+        """The labels of every series that a source had lately. Raises UnknownError."""
+        answer = _known(self._ever(source.series, lambda: self._series_ever(source)))
+        return [one.labels for one in answer.series]
+
     def history(self, rule: Rule, past: timedelta, step: timedelta) -> History:
         """When any demand of the rule was there, to the step; the cards' activity is left out."""
         return self._past.history(rule, past, step)

@@ -16,6 +16,7 @@ from idlewin.adapters.prometheus_source import Key, Look, UnknownError
 from idlewin.catalogue import Catalogue, described
 from idlewin.core.rule import Activity, Rule
 from idlewin.core.target import Demand
+from idlewin.draft.facts import Seen
 from idlewin.source import Source, SourceKind
 
 
@@ -93,6 +94,30 @@ def sights(metrics: PrometheusMetrics, catalogue: Catalogue) -> Iterator[Sight]:
             state, why = State.DOWN if look.seen else State.ABSENT, str(error)
         shown = tuple(_shown(look, key) for key in look.keys.all)
         yield Sight(source=source, state=state, why=why, shown=shown)
+
+
+def seen(metrics: PrometheusMetrics, catalogue: Catalogue) -> Iterator[Seen]:
+    """The same for who drafts a rule: the labels of all series, and the keys to doubt."""
+    for sight in sights(metrics, catalogue):
+        source, shown = sight.source, {tuple(one.match.values()): one for one in sight.shown}
+        try:
+            series = metrics.lately(source)
+        except UnknownError:
+            series = []
+        if source.kind is SourceKind.ACTIVITY:
+            # A card that was taken out is none of any node's.
+            series = [labels for labels in series if source.key_of(labels) in shown]
+        doubts = {key: one.why for key, one in shown.items() if one.why}
+        if source.kind is SourceKind.RUNNING:
+            was = f"no series now, though there was one within {EVER / timedelta(days=1):g} days"
+            doubts |= {key: was for key in map(source.key_of, series) if key not in shown}
+        yield Seen(
+            source=source,
+            alive=sight.state is State.ALIVE,
+            trouble=sight.why if sight.state in (State.DOWN, State.UNREADABLE) else "",
+            series=tuple(series),
+            doubts=doubts,
+        )
 
 
 def _doubt(look: Look) -> str:

@@ -22,6 +22,7 @@ from idlewin.errors import Exit, IdlewinError
 #: One line a verb: ``give-back`` is the function ``give_back`` of ``idlewin/cli/give_back.py``.
 VERBS = {
     "run": "Run the controller: watch, decide, hand cards over.",
+    "init": "Write a first rule, drafted from what the cluster shows.",
     "check": "Check rule files: errors by line, conflicts, doubts.",
     "sources": "Show where demand can be seen, and probe what Prometheus has of it.",
     "doctor": "Say what stands between a cluster and a first window, and what to do.",
