@@ -24,6 +24,7 @@ from idlewin.core.rule import Rule
 from idlewin.core.status import Status
 from idlewin.core.text import camel, format_duration
 from idlewin.errors import Problem, RuleError
+from idlewin.ruletest.written import Written
 from idlewin.source import Source
 from idlewin.wording import problems_in_words
 
@@ -46,13 +47,24 @@ def json_schema(kind: type) -> Json:
 
 def read_rule(spec: object, at: str = "spec") -> Rule:
     """The rule of a spec; ``at`` is where the spec stands in its document. Raises RuleError."""
+    rule: Rule = _strictly(Rule, spec, at)
+    return rule
+
+
+def read_written(document: object) -> Written:
+    """What a document of rule tests says. Raises RuleError."""
+    written: Written = _strictly(Written, document, "")
+    return written
+
+
+def _strictly(kind: type, value: object, at: str) -> Any:
     try:
-        rule: Rule = _adapter(Rule).validate_json(json.dumps(spec))
+        return _adapter(kind).validate_json(json.dumps(value))
     except ValidationError as error:
-        raise RuleError(problems_in_words(error.errors(), spec, at, json_schema(Rule))) from None
+        words = problems_in_words(error.errors(), value, at, json_schema(kind))
+        raise RuleError(words) from None
     except (TypeError, ValueError, RecursionError) as error:
         raise RuleError([Problem(field=at, message=f"is no JSON data: {error}")]) from None
-    return rule
 
 
 def read_source(name: str, entry: object) -> Source:

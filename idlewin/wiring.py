@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 from idlewin.adapters.clock import ServerClock, TimedMetrics
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from idlewin.observe import Observer
     from idlewin.ports import Cluster, Journal, Lease, Metrics
     from idlewin.replay import Case, Recording
+    from idlewin.ruletest.trial import Seen, Trial
     from idlewin.service import Held, Service
     from idlewin.sim.process import SimLease
     from idlewin.sim.world import World
@@ -36,32 +38,37 @@ if TYPE_CHECKING:
 def replayed(case: Case, tell: Callable[[datetime, str], None]) -> Recording:
     """A case in a simulated cluster, run to its end: the real controller, virtual time."""
     from idlewin.forecasters.oracle import Oracle  # noqa: PLC0415
-    from idlewin.pricing.learner import Learner  # noqa: PLC0415
     from idlewin.sim.replayed import a_replay  # noqa: PLC0415
 
-    sees = case.rule.forecast.method == "oracle"
-    forecaster: Forecaster = Oracle(case.busy, case.covers.end) if sees else Learner(holidays=dates)
-
-    def controller(world: World, lease: SimLease) -> Controller:
-        world.metrics.catalogue = case.catalogue
-        return Controller(
-            Ports(
-                clock=world.clock,
-                metrics=world.metrics,
-                cluster=world.cluster,
-                journal=world.chronicle,
-                lease=lease,
-                forecaster=forecaster,
-                catalogue=case.catalogue,
-            )
-        )
-
+    asked = case.rule.forecast.method == "oracle"
+    controller = partial(_sim, case, Oracle(case.busy, case.covers.end) if asked else None)
     recording = a_replay(case.rule, case.busy, case.unknown, case.covers, case.seed, controller)
     recording.run(tell)
     return recording
 
 
-# -- on a real cluster
+def tried(trial: Trial) -> tuple[Seen, ...]:
+    """A test of a rule in a simulated cluster: the real controller, virtual time."""
+    from idlewin.sim.tried import Tried  # noqa: PLC0415
+
+    return Tried(trial, partial(_sim, trial, None)).run()
+
+
+def _sim(of: Case | Trial, sees: Forecaster | None, world: World, lease: SimLease) -> Controller:
+    from idlewin.pricing.learner import Learner  # noqa: PLC0415
+
+    world.metrics.catalogue = of.catalogue
+    return Controller(
+        Ports(
+            clock=world.clock,
+            metrics=world.metrics,
+            cluster=world.cluster,
+            journal=world.chronicle,
+            lease=lease,
+            forecaster=sees or Learner(holidays=dates),
+            catalogue=of.catalogue,
+        )
+    )
 
 
 def live(options: Options) -> Service:
@@ -165,25 +172,21 @@ def returning(
     options: Options, paused: Collection[str], gone: Collection[str], lease: Lease
 ) -> tuple[KubernetesCluster, Controller]:
     """Cycles that only give back, which is safe beside another that leads."""
+    from idlewin.adapters import returning as only  # noqa: PLC0415
     from idlewin.adapters.api import connect  # noqa: PLC0415
     from idlewin.adapters.journal import MemoryJournal  # noqa: PLC0415
     from idlewin.adapters.kubernetes import KubernetesCluster  # noqa: PLC0415
-    from idlewin.adapters.returning import (  # noqa: PLC0415
-        Returning,
-        UnaskedForecaster,
-        UnaskedMetrics,
-    )
 
     api = connect(options.kubeconfig, options.context)
     kubernetes = KubernetesCluster(api, api.clock, instance=options.instance)
     return kubernetes, Controller(
         Ports(
             clock=api.clock,
-            metrics=UnaskedMetrics(api.clock),
-            cluster=Returning(kubernetes, paused, gone),
+            metrics=only.UnaskedMetrics(api.clock),
+            cluster=only.Returning(kubernetes, paused, gone),
             journal=MemoryJournal(),
             lease=lease,
-            forecaster=UnaskedForecaster(),
+            forecaster=only.UnaskedForecaster(),
             catalogue=None,
         )
     )

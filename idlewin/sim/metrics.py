@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Protocol
 
-from idlewin.catalogue import SHIPPED
+from idlewin.catalogue import SHIPPED, described
 from idlewin.core.load import History, Reading
-from idlewin.core.rule import Rule
+from idlewin.core.rule import Activity, Rule
 from idlewin.core.target import Demand as DemandSpec, Ref
 from idlewin.core.window import Span, clipped, merged
+from idlewin.observe import CARDS
 from idlewin.ports import Clock
 from idlewin.sim.demand import Demand
 from idlewin.sim.kinds import FaultKind
@@ -41,6 +43,14 @@ class Dark:
         return self.ref is None or self.ref == ref
 
 
+class Sampled(Protocol):
+    """Values that are given, one after the other."""
+
+    def at(self, now: datetime) -> float | None:
+        """What is shown at an instant; None: nothing."""
+        ...
+
+
 class SimMetrics:
     """Readings and history of each target's demand.
 
@@ -56,6 +66,12 @@ class SimMetrics:
         """The sources that rules may name."""
         self.known_from: datetime | None = None
         """Nothing is known of before: where a recording begins."""
+        self.samples: Mapping[Ref, Sequence[Sampled]] = {}
+        """What a target's demands show, one by one, where that is given; else all show the same."""
+        self.activity: Sampled | None = None
+        """What the cards' activity shows, where that is given."""
+        self.gaps: tuple[Span, ...] = ()
+        """When what is given says neither busy nor idle."""
         self._dark: list[Dark] = []
 
     def blind(self, span: Span, kind: FaultKind = FaultKind.SILENT, ref: Ref | None = None) -> None:
@@ -91,13 +107,15 @@ class SimMetrics:
 
     def read(self, rule: Rule) -> tuple[Reading, ...]:
         """A reading for each demand of the rule, as of now."""
-        return tuple(
-            self._reading(serving.ref, spec)
+        found = [
+            self._reading(serving.ref, number, spec)
             for serving in rule.serving
-            if serving.demand != "CalendarOnly"
-            for spec in serving.demand
-            if not isinstance(spec, str)
-        )
+            if not isinstance(serving.demand, str)
+            for number, spec in enumerate(serving.demand)
+        ]
+        if rule.cards.activity is not None and self.activity is not None:
+            found.append(self._activity(rule.cards.activity, self.activity))
+        return tuple(found)
 
     def history(self, rule: Rule, past: timedelta, step: timedelta) -> History:
         """When any demand of the rule was there; exact, whatever the step."""
@@ -107,30 +125,55 @@ class SimMetrics:
         each = [self.demand[ref].within(covers) for ref in self._refs(rule)]
         busy = each[0] if len(each) == 1 else merged(span for spans in each for span in spans)
         refs = self._refs(rule)
-        unknown = merged(dark.span for dark in self._dark if any(map(dark.of, refs)))
+        dark = (one.span for one in self._dark if any(map(one.of, refs)))
+        unknown = merged((*dark, *self.gaps))
         return History(covers=covers, busy=busy, unknown=clipped(unknown, covers))
 
     def _refs(self, rule: Rule) -> list[Ref]:
         return [serving.ref for serving in rule.serving if serving.ref in self.demand]
 
-    def _reading(self, ref: Ref, spec: DemandSpec) -> Reading:
+    def _reading(self, ref: Ref, number: int, spec: DemandSpec) -> Reading:
         visible = self.catalogue.visible_at_zero(spec)
-        value, why = self._value(ref, spec, visible=visible)
+        dark, why = self._dark_now(ref), ""
+        value: float | None
+        if dark is not None and self.unknown_since(ref):
+            value, why = _wrongly(dark)
+        elif not visible and not self._has_pod(ref):
+            value, why = None, "no series, as its exporter is away"
+        elif ref in self.samples:
+            value, why = _sample(self.samples[ref][number], self._clock.now())
+        else:
+            value = spec.busy_above + 1 if self.shown(ref) else 0.0
         return Reading(
             target=str(ref),
-            name=spec.source or spec.query or "",
+            name=described(spec),
             value=value,
             busy_above=spec.busy_above,
             visible_at_zero=visible,
             why=why,
         )
 
-    def _value(self, ref: Ref, spec: DemandSpec, *, visible: bool) -> tuple[float | None, str]:
-        dark = self._dark_now(ref)
-        if dark is not None and self.unknown_since(ref):
-            if dark.kind is FaultKind.IMPOSSIBLE:
-                return _WRONG[int(dark.span.start.timestamp()) % len(_WRONG)], ""
-            return None, _SILENT[dark.kind]
-        if not visible and not self._has_pod(ref):
-            return None, "no series, as its exporter is away"
-        return (spec.busy_above + 1 if self.shown(ref) else 0.0), ""
+    def _activity(self, spec: Activity, given: Sampled) -> Reading:
+        now = self._clock.now()
+        dark = next((one for one in self._dark if now in one.span and one.ref is None), None)
+        value, why = _wrongly(dark) if dark else _sample(given, now)
+        return Reading(
+            target=CARDS,
+            name=described(spec),
+            value=value,
+            busy_above=spec.busy_above,
+            visible_at_zero=False,
+            why=why,
+        )
+
+
+def _wrongly(dark: Dark) -> tuple[float | None, str]:
+    """What is shown where nothing that can be believed is."""
+    if dark.kind is FaultKind.IMPOSSIBLE:
+        return _WRONG[int(dark.span.start.timestamp()) % len(_WRONG)], ""
+    return None, _SILENT[dark.kind]
+
+
+def _sample(given: Sampled, now: datetime) -> tuple[float | None, str]:
+    value = given.at(now)
+    return value, "no sample" if value is None else ""

@@ -85,8 +85,8 @@ def a_replay(
         name="replay",
         rule=acting(rule),
         demand={ref: Demand(busy) for ref in refs},
-        servers={ref: _server(rule, ref) for ref in refs},
-        jobs=tuple(_jobs(spec) for spec in rule.batch.queues),
+        servers={ref: server_of(rule, ref) for ref in refs},
+        jobs=tuple(jobs_of(spec) for spec in rule.batch.queues),
     )
     world = World(seed=seed, start=covers.start, setups=[setup], controller=controller)
     world.metrics.known_from = covers.start
@@ -100,14 +100,16 @@ def acting(rule: Rule) -> Rule:
     return replace(rule, mode=Mode.ACT, paused=False)
 
 
-def _server(rule: Rule, ref: Ref) -> Server:
+def server_of(rule: Rule, ref: Ref) -> Server:
+    """A target; the first requests the cards, the others open the device node."""
     first = ref == rule.serving[0].ref
     return Server(
         replicas=1, claims=rule.cards.count if first else 0, grace=GRACE, start_up=START_UP
     )
 
 
-def _jobs(spec: QueueClass) -> JobKind:
+def jobs_of(spec: QueueClass) -> JobKind:
+    """Work of a queue that always waits."""
     if spec.contract is not None:
         return JobKind(
             queue=spec.cluster_queue, runtime=LONG, contract=True, grace=spec.grace, depth=2

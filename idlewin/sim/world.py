@@ -40,6 +40,8 @@ from idlewin.sim.writes import Writes
 
 #: A controller that is called more often than this in a virtual minute runs in circles.
 SPIN = 600
+#: How long a world is there before its controller starts.
+BEFORE = timedelta(minutes=30)
 #: How much a clock may gain or lose, by the second.
 DRIFT = 2e-4
 _REASONS = {reason.value: reason for reason in Reason}
@@ -117,7 +119,7 @@ class World:
         for setup in self.setups:
             furnish(self, setup)
         # Serving has been up for long when a world begins.
-        self.clock.run(self.clock.now() + timedelta(minutes=30))
+        self.clock.run(self.clock.now() + BEFORE)
         self.objects.listeners.append(self._changed)
         self.start_controller()
         for setup in self.setups:
