@@ -98,7 +98,7 @@ def test_a_test_is_bound_to_the_rule_beside_it(file):
         ("{phase: Harvesting}", "{queues: Shut}", "7: tests[0].checks[1].expect.queues: 'Shut'"),
         ("'0x120'", "'0x30 many'", "4: tests[0].demand.model: 'many' in the series '0x30 many'"),
         ("'0x120'", "0x120", "4: tests[0].demand.model: 288 is no series; write it in quotes"),
-        ("'0x120'", "'0x30'", "7: tests[0].checks[1].at: is beyond the series of 31 samples"),
+        ("'0x120'", "'0x59'", "7: tests[0].checks[1].at: is beyond the series of 60 samples"),
         ("'0x120'", "{query: '0x120'}", "4: tests[0].demand.model: has no series for vllm-requ"),
         (
             "'0x120'",
