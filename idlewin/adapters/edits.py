@@ -61,11 +61,15 @@ class Edits:
 
     def existing_rule(self, name: str) -> RuleObject:
         """A rule. Raises UsageError where there is none, and IdlewinError."""
-        with told(f"rule {name}"):
-            rule = self._rule(name)
+        rule = self.rule(name)
         if rule is None:
             raise UsageError(f"there is no rule {name}; idlewin status lists those that there are")
         return rule
+
+    def rule(self, name: str) -> RuleObject | None:
+        """A rule; None: there is none, or the cluster knows no IdleRule. Raises IdlewinError."""
+        with told(f"rule {name}"):
+            return self._rule(name)
 
     def stored_rule(self, name: str) -> RuleObject | None:
         """A rule by a read made now; None: there is none. Raises LookError."""

@@ -62,7 +62,7 @@ def _adopt(cluster: Edits, seen: QueueSeen, rule: str) -> None:
             f"{writer} has written stopPolicy of {seen.name} and does so again at its next write; "
             f"take the field out of what {writer} applies"
         )
-    stored = next((one for one in cluster.rules() if one.name == rule), None)
+    stored = cluster.rule(rule)
     if stored is None:
         _warn(f"there is no rule {rule} yet")
     elif stored.rule and seen.name not in [q.cluster_queue for q in stored.rule.batch.queues]:
@@ -78,7 +78,7 @@ def _undo(cluster: Edits, seen: QueueSeen, rule: str, *, restore: bool) -> None:
             f"ClusterQueue {seen.name} is in the hands of rule {seen.adopted_by}, not {rule}; "
             "leave --rule out"
         )
-    owner = next((one for one in cluster.rules() if one.name == seen.adopted_by), None)
+    owner = cluster.rule(seen.adopted_by)
     if owner is not None and owner.status is not None and owner.status.window is not None:
         raise UsageError(
             f"rule {owner.name} is in {owner.status.phase} and needs ClusterQueue {seen.name} to "

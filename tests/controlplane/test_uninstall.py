@@ -35,8 +35,14 @@ class Installed:
     scene: Scene
 
     def uninstall(self, *options: str) -> tuple[int, str]:
+        return self._run(str(SCRIPT), *options)
+
+    def idlewin(self, *words: str) -> tuple[int, str]:
+        return self._run("idlewin", *words)
+
+    def _run(self, *command: str) -> tuple[int, str]:
         done = subprocess.run(
-            [str(SCRIPT), *options],
+            command,
             env={
                 "PATH": f"{self.kubectl.parent}:{Path(sys.executable).parent}:{os.environ['PATH']}",
                 "HOME": str(self.plane.folder),
@@ -101,6 +107,9 @@ def test_nothing_is_stopped_before_serving_is_back_and_then_all_goes(installed: 
     wait_for("serving", scene.target_ready)
     assert (scene.policy() != "None", scene.recorded()) == (True, False)
     assert f"idlewin adopt {scene.name} --undo --restore" in said
+
+    code, said = installed.idlewin("adopt", scene.name, "--undo", "--restore")
+    assert (code, "in no rule's hands" in said) == (0, True), said
 
     code, said = installed.uninstall()
     assert (code, "idlewin is gone" in said) == (0, True), said
