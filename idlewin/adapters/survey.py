@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
+from functools import partial
 
 from idlewin.adapters.prometheus import EVER, STALE, PrometheusMetrics
 from idlewin.adapters.prometheus_source import Key, Look, UnknownError
@@ -18,6 +19,8 @@ from idlewin.core.rule import Activity, Rule
 from idlewin.core.target import Demand
 from idlewin.draft.facts import Seen
 from idlewin.source import Source, SourceKind
+
+_WAS = f"no series now, though there was one within {EVER / timedelta(days=1):g} days"
 
 
 class State(StrEnum):
@@ -54,6 +57,8 @@ class Sight:
     state: State
     why: str
     shown: tuple[Shown, ...] = ()
+    away: frozenset[Key] = frozenset()
+    """Keys of running work without a value, though no scrape failed: there may be no pod."""
 
 
 class Found(StrEnum):
@@ -93,7 +98,13 @@ def sights(metrics: PrometheusMetrics, catalogue: Catalogue) -> Iterator[Sight]:
         except UnknownError as error:
             state, why = State.DOWN if look.seen else State.ABSENT, str(error)
         shown = tuple(_shown(look, key) for key in look.keys.all)
-        yield Sight(source=source, state=state, why=why, shown=shown)
+        away = frozenset(filter(partial(_away, look), look.keys.all))
+        yield Sight(source=source, state=state, why=why, shown=shown, away=away)
+
+
+def _away(look: Look, key: Key) -> bool:
+    running = look.source.kind is SourceKind.RUNNING
+    return running and look.raw(key) is None and not look.failed(key)
 
 
 def seen(metrics: PrometheusMetrics, catalogue: Catalogue) -> Iterator[Seen]:
@@ -109,8 +120,8 @@ def seen(metrics: PrometheusMetrics, catalogue: Catalogue) -> Iterator[Seen]:
             series = [labels for labels in series if source.key_of(labels) in shown]
         doubts = {key: one.why for key, one in shown.items() if one.why}
         if source.kind is SourceKind.RUNNING:
-            was = f"no series now, though there was one within {EVER / timedelta(days=1):g} days"
-            doubts |= {key: was for key in map(source.key_of, series) if key not in shown}
+            gone = {key for key in map(source.key_of, series) if key not in shown}
+            doubts |= dict.fromkeys(gone | sight.away, _WAS)
         yield Seen(
             source=source,
             alive=sight.state is State.ALIVE,
@@ -138,9 +149,7 @@ def uses(metrics: PrometheusMetrics, catalogue: Catalogue, rule: Rule) -> Iterat
         if reading.value is None:
             found = Found.MISSING
             if _was_there(metrics, catalogue, of):
-                days = EVER / timedelta(days=1)
-                found = Found.AWAY
-                why = f"no series now, though there was one within {days:g} days"
+                found, why = Found.AWAY, _WAS
         yield Use(field=field, name=described(of), found=found, value=reading.value, why=why)
 
 
@@ -168,7 +177,7 @@ def _was_there(metrics: PrometheusMetrics, catalogue: Catalogue, of: Demand | Ac
     except UnknownError:
         return False
     now = look.keys.matching(of.match)
-    if any(look.raw(key) is not None or look.failed(key) for key in now):
+    if not all(_away(look, key) for key in now):
         return False
     return bool(now or ever.matching(of.match))
 

@@ -74,7 +74,7 @@ class _House:
     """The objects of a cluster, trimmed as the watches do."""
 
     def __init__(self, objects: Objects, resources: Sequence[str]) -> None:
-        self._objects, self._resources = objects, resources
+        self._resources = resources
         self._by: dict[str, dict[tuple[str, str], Json]] = {
             kind.kind: {
                 (raw["metadata"]["namespace"], raw["metadata"]["name"]): kind.trim(raw)
@@ -92,6 +92,11 @@ class _House:
         for kind in KINDS:
             for (namespace, _), raw in sorted(self._by[kind.kind].items()):
                 self._targets.setdefault(namespace, []).append(self._target(kind, raw))
+        self._services = _by_namespace(objects.services)
+        self._routes = _by_namespace(objects.routes)
+        self._scaling: dict[Ref, list[Json]] = {}
+        for raw in self._by[SCALED_OBJECT.kind].values():
+            self._scaling.setdefault(SCALED_OBJECT.scaled(raw), []).append(raw)
 
     # -- who
 
@@ -124,11 +129,9 @@ class _House:
                 )
             )
             return self._top(self._target(*above)) if above else target
-        for raw in self._by[SCALED_OBJECT.kind].values():
-            scaling = self._target(SCALED_OBJECT, raw)
-            if SCALED_OBJECT.scaled(raw) == target.ref and self._raises(raw, target):
-                return scaling
-        return target
+        scaling = (raw for raw in self._scaling.get(target.ref, ()) if self._raises(raw, target))
+        first = next(scaling, None)
+        return self._target(SCALED_OBJECT, first) if first else target
 
     def _raises(self, scaled_object: Json, target: _Target) -> bool:
         """Whether a ScaledObject would raise what it scales; one that is frozen would not."""
@@ -165,16 +168,13 @@ class _House:
     def tenant(self, target: _Target, pods: list[Json]) -> Tenant:
         """A target with its pods."""
         ref, namespace = target.ref, target.raw["metadata"]["namespace"]
+        below = target.kind.scaled(target.raw)
         around = Around(
             resource="",
             autoscalers=tuple(
                 one for one in self._autoscalers if one["metadata"]["namespace"] == namespace
             ),
-            scaled_objects=tuple(
-                one
-                for (space, _), one in self._by[SCALED_OBJECT.kind].items()
-                if space == namespace and _scales(one, target)
-            ),
+            scaled_objects=tuple(self._scaling.get(below or ref, ())),
         )
         read = target.kind.read(target.raw, around)
         role, why = Role.SERVING, tuple(read.trouble)
@@ -184,7 +184,7 @@ class _House:
             role, why = Role.APART, ("it is at zero by its owner; add it where it is to come back",)
         spec, labels = self._spec(target)
         every = [labels, *(labels_of(pod) for pod in pods)]
-        services = [raw for raw in self._in(self._objects.services, namespace) if leads(raw, every)]
+        services = [raw for raw in self._services.get(namespace, ()) if leads(raw, every)]
         programs = spec.get("containers") or [c for pod in pods[:1] for c in pod["programs"]]
         return Tenant(
             ref=ref,
@@ -192,11 +192,12 @@ class _House:
             why=why,
             claims=self._claims(target),
             **_held(pods, self._resources),
+            workload=below.name if below else "",
             replicas=read.replicas,
             selects=spec.get("nodeSelector") or {},
             services=tuple(map(service_of, services)),
             routes=tuple(
-                self._routes(namespace, {raw["metadata"]["name"] for raw in services}, target)
+                self._leading(namespace, {raw["metadata"]["name"] for raw in services}, target)
             ),
             images=tuple(one["image"] for one in programs if one.get("image")),
             arguments=tuple(words(programs)),
@@ -212,20 +213,19 @@ class _House:
                 return found.get("spec") or {}, {**target.kind.pod_labels(target.raw), **labels}
         return {}, target.kind.pod_labels(target.raw)
 
-    def _in(self, found: Iterable[Json], namespace: str) -> Iterator[Json]:
-        return (raw for raw in found if raw["metadata"]["namespace"] == namespace)
-
-    def _routes(self, namespace: str, services: set[str], target: _Target) -> Iterator[str]:
+    def _leading(self, namespace: str, services: set[str], target: _Target) -> Iterator[str]:
         below = target.kind.scaled(target.raw)
         wanted = services | {target.ref.name} | ({below.name} if below else set())
-        for raw in self._in(self._objects.routes, namespace):
+        for raw in self._routes.get(namespace, ()):
             if wanted & set(names_in(raw.get("spec"))):
                 yield raw["metadata"]["name"]
 
 
-def _scales(scaled_object: Json, target: _Target) -> bool:
-    below = target.kind.scaled(target.raw)
-    return SCALED_OBJECT.scaled(scaled_object) in (target.ref, below)
+def _by_namespace(found: Iterable[Json]) -> dict[str, list[Json]]:
+    sorted_in: dict[str, list[Json]] = {}
+    for raw in found:
+        sorted_in.setdefault(raw["metadata"]["namespace"], []).append(raw)
+    return sorted_in
 
 
 def _template(raw: Json) -> Json:

@@ -6,7 +6,7 @@ import os
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
@@ -168,7 +168,7 @@ def _writable(*paths: Path | None, force: bool) -> None:
 
 
 def _put(path: Path | None, text: str, *, force: bool) -> None:
-    """Write a file whole or not at all; without one to standard output. Raises UsageError."""
+    """Write a file, whole or not at all; without one to standard output. Raises UsageError."""
     if path is None:
         typer.echo(text, nl=False)
         return
@@ -176,11 +176,20 @@ def _put(path: Path | None, text: str, *, force: bool) -> None:
     target = path.with_name(f".{path.name}.{os.getpid()}") if force else path
     try:
         with target.open("xb") as file:
-            file.write(text.encode())
+            _fill(file, target, text)
         if force:
             target.replace(path)
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {unreadable(error)}; name another") from None
+
+
+def _fill(file: BinaryIO, path: Path, text: str) -> None:
+    try:
+        file.write(text.encode())
+        file.flush()
+    except OSError:
+        path.unlink(missing_ok=True)
+        raise
 
 
 # -- what is said

@@ -16,6 +16,8 @@ from idlewin.source import Source, SourceKind
 _NAMESPACE = re.compile(r"(^|_)namespace(_name)?$")
 #: Labels that say whose series it is, beside a source's own keys.
 _NODES = ("node", "hostname", "Hostname", "exported_node", "kubernetes_node", "nodename")
+#: How the names of the shipped sources begin that measure one vendor's cards.
+_VENDORS = ("intel", "nvidia", "amd")
 _MODEL_OPTIONS = (
     "--served-model-name",
     "--model",
@@ -38,18 +40,21 @@ class Match:
     """Why it shows nothing now that is believed; empty: it does."""
 
 
-def matches(tenant: Tenant, sources: Iterable[Seen]) -> list[Match]:
+def matches(tenant: Tenant, sources: Iterable[Seen]) -> tuple[Match, ...]:
     """The demands of a tenant, those in front of it first."""
     found: list[Match] = []
     for seen in sources:
         if not seen.measures:
             found += _of_source(tenant, seen)
-    return sorted(found, key=lambda one: one.source.kind is SourceKind.RUNNING)
+    return tuple(sorted(found, key=lambda one: one.source.kind is SourceKind.RUNNING))
 
 
 def _of_source(tenant: Tenant, seen: Seen) -> Iterator[Match]:
     told: dict[tuple[tuple[str, str], ...], Match] = {}
+    places = [at for at, label in enumerate(seen.source.keys) if _NAMESPACE.search(label)]
     for key, series in seen.by_key.items():
+        if places and not any(key[at] == tenant.ref.namespace for at in places):
+            continue
         found = [_evidence(tenant, seen.source, key, labels) for labels in series]
         reasons = [by for by in found if by is not None]
         # A pod's name is another one at each start.
@@ -78,8 +83,6 @@ def _evidence(
     spaces = [value for label, value in values.items() if _NAMESPACE.search(label)]
     rest = [value for label, value in values.items() if not _NAMESPACE.search(label) and value]
     here = tenant.ref.namespace
-    if spaces and here not in spaces:
-        return None
     if source.running_work and not source.visible_at_zero:
         return _of_server(tenant, source, rest, labels) if spaces else None
     if spaces and any(value in named(tenant) for value in rest):
@@ -90,7 +93,7 @@ def _evidence(
             re.fullmatch(rf"{re.escape(n)}-\d{{5}}", v) for n in named(tenant) for v in rest
         )
         return "the name of its service" if alike else None
-    if any(_within(here, value) and _leads_to(tenant, value) for value in rest):
+    if any(_beside(here, name, value) for name in named(tenant) for value in rest):
         return "the names in it"
     return None
 
@@ -109,8 +112,10 @@ def _of_server(
     if models(tenant) & {_plain(value) for value in rest}:
         return "the name of its model"
     program = source.name.partition("-")[0]
-    if "job" in source.keys and any(
-        _plain(program) in _plain(text) for text in (tenant.ref.name, *tenant.images)
+    if (
+        "job" in source.keys
+        and "pod" not in source.keys
+        and any(_plain(program) in _plain(text) for text in (tenant.ref.name, *tenant.images))
     ):
         # An exporter beside the server knows no pod of it.
         return f"its namespace, and {program} in this one's name or image"
@@ -119,18 +124,15 @@ def _of_server(
 
 def _made_by(tenant: Tenant, pod: str) -> bool:
     """Whether a pod of former days was a tenant's, by how its controller names them."""
-    pods = tenant.pods or (f"{tenant.ref.name}-{'0' * 9}-{'0' * 5}",)
-    if tenant.ref.kind == "StatefulSet":
-        return re.fullmatch(rf"{re.escape(tenant.ref.name)}-\d+", pod) is not None
-    stems = {one.rsplit("-", 2)[0] for one in pods}
-    return any(re.fullmatch(rf"{re.escape(stem)}-[a-z0-9]+-[a-z0-9]{{5}}", pod) for stem in stems)
+    stem = re.escape(tenant.workload or tenant.ref.name)
+    number = r"\d+" if tenant.ref.kind == "StatefulSet" else r"[a-z0-9]+-[a-z0-9]{5}"
+    return re.fullmatch(f"{stem}-{number}", pod) is not None
 
 
 def named(tenant: Tenant) -> list[str]:
     """What a tenant is called, and what leads to it."""
-    return list(
-        dict.fromkeys([tenant.ref.name, *(s.name for s in tenant.services), *tenant.routes])
-    )
+    names = (tenant.ref.name, tenant.workload, *(s.name for s in tenant.services), *tenant.routes)
+    return list(dict.fromkeys(filter(None, names)))
 
 
 def models(tenant: Tenant) -> set[str]:
@@ -145,14 +147,13 @@ def models(tenant: Tenant) -> set[str]:
     return found - {""}
 
 
-def _leads_to(tenant: Tenant, text: str) -> bool:
-    return any(_within(name, text) for name in named(tenant))
-
-
-def _within(name: str, text: str) -> bool:
-    """Whether a name stands in a text, with no letter or digit next to it."""
-    pattern = rf"(?<![a-z0-9]){re.escape(name.lower())}(?![a-z0-9])"
-    return bool(name) and re.search(pattern, text.lower()) is not None
+def _beside(namespace: str, name: str, text: str) -> bool:
+    """Whether a namespace and a name stand together in a text, or the name as DNS has it."""
+    if namespace.lower() not in text.lower():
+        return False
+    first, second = re.escape(namespace.lower()), re.escape(name.lower())
+    pattern = rf"(?<![a-z0-9])({first}[^a-z0-9]+{second}|{second}\.{first})(?![a-z0-9])"
+    return re.search(pattern, text.lower()) is not None
 
 
 def _plain(text: str) -> str:
@@ -162,26 +163,34 @@ def _plain(text: str) -> str:
 # -- how busy the cards are
 
 
-def activity(nodes: Sequence[Node], sources: Iterable[Seen]) -> tuple[Match | None, list[str]]:
+def activity(
+    resource: str, nodes: Sequence[Node], sources: Iterable[Seen]
+) -> tuple[Match | None, list[str]]:
     """A source that measures these nodes' cards and no others; and why others do not do."""
     told = []
     for seen in sources:
-        if not seen.measures or not seen.alive:
+        if not seen.measures or not seen.alive or _of_another(seen.source, resource):
             continue
+        name = seen.source.name
         ours = {key for key, series in seen.by_key.items() if any(_on(nodes, s) for s in series)}
         if not ours:
+            told.append(f"{name} is alive, and none of its series names these nodes")
             continue
         match = _picks(seen, ours)
         doubt = next((seen.doubts[key] for key in sorted(ours) if key in seen.doubts), "")
         if match is None:
-            told.append(
-                f"{seen.source.name} shows these cards and others, and one match cannot pick them"
-            )
+            told.append(f"{name} shows these cards and others, and one match cannot pick them")
         elif doubt:
-            told.append(f"{seen.source.name} is there, and not believed: {doubt}")
+            told.append(f"{name} is there, and not believed: {doubt}")
         else:
-            return Match(source=seen.source, match=match, by=""), told
+            return Match(source=seen.source, match=match, by=""), []
     return None, told
+
+
+def _of_another(source: Source, resource: str) -> bool:
+    """Whether a source measures cards of another vendor: two may be in one box."""
+    vendor = source.name.partition("-")[0]
+    return vendor in _VENDORS and vendor not in resource
 
 
 def _on(nodes: Iterable[Node], labels: Mapping[str, str]) -> bool:
@@ -195,7 +204,9 @@ def _picks(seen: Seen, ours: set[tuple[str, ...]]) -> dict[str, str] | None:
     keys, every = seen.source.keys, set(seen.by_key)
     if ours == every and len(ours) > 1:
         return _shared(keys, ours)
-    sizes = chain.from_iterable(combinations(range(len(keys)), n) for n in range(1, len(keys) + 1))
+    # An exporter's address is another one with its next pod: it comes last.
+    order = sorted(range(len(keys)), key=lambda place: keys[place] == "instance")
+    sizes = chain.from_iterable(combinations(order, n) for n in range(1, len(keys) + 1))
     for places in sizes:
         values = {tuple(key[place] for place in places) for key in ours}
         if len(values) == 1:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
+from functools import cached_property
 
 from idlewin.core.target import Ref
 from idlewin.source import Source, SourceKind
@@ -74,6 +75,8 @@ class Tenant:
     """Cards that its pods hold now: by node and resource."""
     devices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """What its pods mount of the host's /dev without a request: by node."""
+    workload: str = ""
+    """The name that its pods' begin with, where it is not its own: of what it scales."""
     pods: tuple[str, ...] = ()
     replicas: int = 1
     """What is wanted of it now."""
@@ -111,7 +114,7 @@ class Owned:
     node_selector: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Seen:
     """What a Prometheus has of one source."""
 
@@ -136,7 +139,7 @@ class Seen:
         places = enumerate(self.source.keys)
         return [label for place, label in places if keys and not any(key[place] for key in keys)]
 
-    @property
+    @cached_property
     def by_key(self) -> dict[tuple[str, ...], list[Mapping[str, str]]]:
         """Its series by key."""
         found: dict[tuple[str, ...], list[Mapping[str, str]]] = {}

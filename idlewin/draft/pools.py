@@ -65,8 +65,12 @@ def every_pool(facts: Facts, wanted: Wanted) -> Iterator[Pool]:
     """The pools of all cards, without a name yet, by resource and node."""
     for resource in sorted({r for node in facts.nodes for r in node.cards if wanted.takes(r)}):
         having = [node for node in facts.nodes if node.cards.get(resource, 0) > 0]
+        homes = {one.ref: _homes(one, resource, having) for one in facts.tenants}
         for group in _groups(resource, having, facts.tenants):
-            yield _pool(resource, group, having, facts)
+            names = {node.name for node in group}
+            there = [one for one in facts.tenants if _is_there(one, names, resource)]
+            there += [one for one in facts.tenants if homes[one.ref] == names]
+            yield _pool(resource, group, there, facts.nodes)
 
 
 def named_pools(every: Iterable[Pool], facts: Facts, wanted: Wanted) -> list[Pool]:
@@ -114,21 +118,9 @@ def _groups(resource: str, having: list[Node], tenants: Iterable[Tenant]) -> lis
     return [[node for node in having if node.name in firsts[first]] for first in sorted(firsts)]
 
 
-def _pool(resource: str, group: list[Node], having: list[Node], facts: Facts) -> Pool:
-    names = {node.name for node in group}
-    selector, to_label = _selector(group, [n for n in facts.nodes if resource in n.cards])
-    tenants = [one for one in facts.tenants if _is_there(one, names, resource)]
-    tenants += [
-        one
-        for one in facts.tenants
-        if one not in tenants and _would_be(one, resource, having) == names
-    ]
-    opens = {
-        path
-        for one in tenants
-        for name in names & one.devices.keys()
-        for path in opened(one, name, resource)
-    }
+def _pool(resource: str, group: list[Node], tenants: list[Tenant], nodes: Iterable[Node]) -> Pool:
+    selector, to_label = _selector(group, [node for node in nodes if resource in node.cards])
+    opens = {path for one in tenants for n in group for path in opened(one, n.name, resource)}
     return Pool(
         name="",
         resource=resource,
@@ -140,13 +132,13 @@ def _pool(resource: str, group: list[Node], having: list[Node], facts: Facts) ->
     )
 
 
-def _is_there(tenant: Tenant, nodes: Iterable[str], resource: str) -> bool:
-    return any(
-        tenant.held.get(name, {}).get(resource) or opened(tenant, name, resource) for name in nodes
+def _is_there(tenant: Tenant, nodes: set[str], resource: str) -> bool:
+    return any(held.get(resource) for name, held in tenant.held.items() if name in nodes) or any(
+        opened(tenant, name, resource) for name in tenant.devices if name in nodes
     )
 
 
-def _would_be(tenant: Tenant, resource: str, having: list[Node]) -> set[str]:
+def _homes(tenant: Tenant, resource: str, having: list[Node]) -> set[str]:
     """Where one that has no pod on any card would get one: all nodes that would do."""
     if not tenant.claims.get(resource) or any(one.get(resource) for one in tenant.held.values()):
         return set()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from idlewin.catalogue import Catalogue
 from idlewin.core.target import Ref
+from idlewin.draft.demand import matches
 from idlewin.draft.facts import Facts, Role, Wanted, listed
 from idlewin.draft.pools import Pool, every_pool, named_pools, nowhere, owner_of, owners
 from idlewin.draft.queues import filling, manifests
@@ -47,7 +48,12 @@ def drafted(
     found = named_pools(every, facts, wanted)
     taken: set[str] = set()
     sheets = [
-        Sheet(pool=pool, filling=filling(pool, facts, taken), queues_file=queues_file)
+        Sheet(
+            pool=pool,
+            filling=filling(pool, facts, taken),
+            queues_file=queues_file,
+            demands={one.ref: matches(one, facts.sources) for one in pool.of(Role.SERVING)},
+        )
         for pool in _once(found)
         if pool.of(Role.SERVING)
     ]
@@ -83,13 +89,16 @@ def _settled(
     sheets: list[Sheet], facts: Facts, catalogue: Catalogue, file: str
 ) -> tuple[str, tuple[Finding, ...]]:
     """The text with what check stops at in each head: a line each, which moves what is below."""
-    stops: tuple[Finding, ...] = ()
-    # The first pass says how many there are, the second where they are then.
-    for _ in range(3):
-        told = [replace(sheet, stops=_of(sheet, stops)) for sheet in sheets]
-        text = "---\n".join(written(sheet, facts) for sheet in told)
-        stops = _errors(text, catalogue, file) if sheets else ()
-    return text, stops
+    text = _written(sheets, (), facts)
+    if not (stops := _errors(text, catalogue, file)):
+        return text, stops
+    # That says how many there are: with so many lines more it is seen where they are.
+    stops = _errors(_written(sheets, stops, facts), catalogue, file)
+    return _written(sheets, stops, facts), stops
+
+
+def _written(sheets: list[Sheet], stops: tuple[Finding, ...], facts: Facts) -> str:
+    return "---\n".join(written(replace(one, stops=_of(one, stops)), facts) for one in sheets)
 
 
 def _of(sheet: Sheet, stops: tuple[Finding, ...]) -> tuple[str, ...]:
@@ -101,6 +110,8 @@ def _of(sheet: Sheet, stops: tuple[Finding, ...]) -> tuple[str, ...]:
 
 
 def _errors(text: str, catalogue: Catalogue, file: str) -> tuple[Finding, ...]:
+    if not text:
+        return ()
     found = checked(read_text(Path(file), text), catalogue)
     return tuple(one for one in found.findings if not one.warning)
 
@@ -123,7 +134,7 @@ def _found(facts: Facts, wanted: Wanted) -> Iterator[str]:
 def _told(sheet: Sheet) -> str:
     pool, queues = sheet.pool, [entry.name for entry in sheet.filling.entries]
     serving = ", ".join(str(one.ref) for one in pool.of(Role.SERVING))
-    none = "no queue is there" if sheet.filling.manifest else f"queues {', '.join(queues)}"
+    none = "no queue was found" if sheet.filling.manifest else f"queues {', '.join(queues)}"
     return f"rule {sheet.name}: {pool.count} {pool.resource} on {pool.where}; {serving}; {none}"
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from idlewin.draft.demand import Match, matches
+from idlewin.draft.demand import Match
 from idlewin.draft.facts import Facts, Seen, Tenant, listed
 from idlewin.draft.pools import Pool
 from idlewin.draft.yamltext import comment, flow, scalar
@@ -14,7 +14,7 @@ _SWAP = "llama-swap"
 _AT = 6
 
 
-def target(tenant: Tenant, pool: Pool, facts: Facts) -> Iterator[str]:
+def target(tenant: Tenant, pool: Pool, found: Sequence[Match], facts: Facts) -> Iterator[str]:
     """One target of a rule."""
     ref = tenant.ref
     for note in _notes(tenant, pool):
@@ -23,7 +23,7 @@ def target(tenant: Tenant, pool: Pool, facts: Facts) -> Iterator[str]:
     yield f"      kind: {scalar(ref.kind)}"
     yield f"      namespace: {scalar(ref.namespace)}"
     yield f"      name: {scalar(ref.name)}"
-    yield from _demand(tenant, facts)
+    yield from _demand(tenant, found, facts)
     yield "      leadTime: Auto        # measured start-ups; or a duration such as 4m"
     yield "      readyTimeout: 15m     # a return that takes longer raises an alarm"
     yield from _probe(tenant)
@@ -47,9 +47,8 @@ def _notes(tenant: Tenant, pool: Pool) -> Iterator[str]:
 # -- demand
 
 
-def _demand(tenant: Tenant, facts: Facts) -> Iterator[str]:
-    found = matches(tenant, facts.sources)
-    swap = _swap(tenant)
+def _demand(tenant: Tenant, found: Sequence[Match], facts: Facts) -> Iterator[str]:
+    swap = _address(tenant) if _is_swap(tenant) else ""
     doors = [one for one in found if one.source.visible_at_zero]
     running = [one for one in found if one.source.running_work]
     if not doors:
@@ -64,6 +63,9 @@ def _demand(tenant: Tenant, facts: Facts) -> Iterator[str]:
             [seen for seen in facts.sources if seen.source.running_work],
             facts,
         )
+    if _is_swap(tenant) and not swap:
+        yield "      # TODO it is a llama-swap, and no Service of it was seen; write its address:"
+        yield "      #   - llamaSwap: {url: http://HOST:PORT}"
     if not found and not swap:
         yield from comment(
             "Where nothing can show it, write demand: CalendarOnly, and hours in window.calendar: "
@@ -107,10 +109,8 @@ def _as_match(seen: Seen, key: tuple[str, ...]) -> dict[str, str]:
     return {label: value for label, value in zip(seen.source.keys, key, strict=True) if value}
 
 
-def _swap(tenant: Tenant) -> str:
-    """Where a llama-swap is asked, if the tenant is one that a Service leads to."""
-    is_one = any(_SWAP in text for text in (tenant.ref.name, *tenant.images))
-    return _address(tenant) if is_one else ""
+def _is_swap(tenant: Tenant) -> bool:
+    return any(_SWAP in text for text in (tenant.ref.name, *tenant.images))
 
 
 def _of_swap(url: str) -> Iterator[str]:
@@ -136,6 +136,9 @@ def _address(tenant: Tenant) -> str:
 
 
 def _probe(tenant: Tenant) -> Iterator[str]:
+    if _is_swap(tenant):
+        yield "      # Asked right before it goes to zero, it unloads its models (docs/serving.md):"
+        yield "      # arbiter: LlamaSwap"
     if url := _address(tenant):
         yield "      # Ready means that this answers, asked from where the controller runs:"
         yield f'      # probe: {{http: {{url: "{url}/health", expect: 200, timeout: 10s}}}}'

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from idlewin.core.rule import API_VERSION, KIND
-from idlewin.draft.demand import activity
+from idlewin.core.target import Ref
+from idlewin.draft.demand import Match, activity
 from idlewin.draft.facts import Facts, Role, Tenant, listed
 from idlewin.draft.pools import Pool
 from idlewin.draft.queues import NAMESPACE, Filling
@@ -22,6 +23,8 @@ class Sheet:
     filling: Filling
     queues_file: str = ""
     """Where the manifest of its queue goes; empty: into its comments."""
+    demands: Mapping[Ref, tuple[Match, ...]] = field(default_factory=dict)
+    """Where the demand of each target shows."""
     stops: tuple[str, ...] = ()
     """What ``idlewin check`` finds wrong with it: a line each."""
 
@@ -90,12 +93,12 @@ def _cards(sheet: Sheet, facts: Facts) -> Iterator[str]:
     yield f"    count: {pool.count}"
     yield f"    nodeSelector: {flow(pool.selector)}"
     yield from _activity(pool, facts)
-    yield from _devices(pool)
+    yield from _devices(pool, facts)
     yield ""
 
 
 def _activity(pool: Pool, facts: Facts) -> Iterator[str]:
-    found, others = activity(pool.nodes, facts.sources)
+    found, others = activity(pool.resource, pool.nodes, facts.sources)
     for told in others:
         yield from comment(f"{told}.", 4)
     if found is not None:
@@ -110,16 +113,24 @@ def _activity(pool: Pool, facts: Facts) -> Iterator[str]:
         )
 
 
-def _devices(pool: Pool) -> Iterator[str]:
+def _devices(pool: Pool, facts: Facts) -> Iterator[str]:
     if not pool.devices:
         return
     yield from comment(
-        "Some open these from the host without requesting a card. Whoever mounts them counts as "
-        "on the cards; pods that mount all of /dev for something else are left out by "
-        "exemptNamespaces: [NAMESPACE].",
+        "Some open these from the host without requesting a card. Whoever mounts them, or what is "
+        "above, counts as on the cards.",
         4,
     )
     yield f"    deviceNodes: {flow_list(pool.devices)}"
+    wide = {
+        tenant.ref.namespace
+        for tenant in facts.tenants
+        for node in pool.nodes
+        if {"/", "/dev"} & set(tenant.devices.get(node.name, ()))
+    }
+    if wide:
+        yield "    # TODO some mount all of /dev there; where that is for something else:"
+        yield f"    # exemptNamespaces: {flow_list(sorted(wide))}"
 
 
 def _serving(sheet: Sheet, facts: Facts) -> Iterator[str]:
@@ -136,7 +147,7 @@ def _serving(sheet: Sheet, facts: Facts) -> Iterator[str]:
         yield from comment(_not_serving(tenant), 2)
     yield "  serving:"
     for tenant in pool.of(Role.SERVING):
-        yield from target(tenant, pool, facts)
+        yield from target(tenant, pool, sheet.demands.get(tenant.ref, ()), facts)
     yield ""
 
 

@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from idlewin.adapters.prometheus import PrometheusMetrics
+from idlewin.adapters.survey import seen
 from idlewin.catalogue import Catalogue
 from idlewin.cli import app
 from idlewin.core.target import Demand
 from idlewin.errors import Exit
 from idlewin.sourcefile import read_sources
 from tests.contract.demand_rules import HandClock, rule
-from tests.contract.prometheus_lab import MODEL, ROUTER
+from tests.contract.prometheus_lab import MODEL, ROUTER, reader
 from tests.labs.kubelab.api import wait_for
 from tests.labs.promlab.exporters import Exporter
 from tests.labs.promlab.prometheus import Prometheus
@@ -199,6 +200,26 @@ def test_a_source_without_any_key_says_what_is_looked_for(
     _, said = probed(served, tmp_path, f"{DOOR}, {VLLM}", capsys, "--sources", str(sources))
 
     assert "my-gateway (in-path): alive, 0 keys\n  no series of my_gw: nobody asked" in said
+
+
+def test_who_drafts_a_rule_gets_the_labels_of_series_also_of_those_that_are_gone(
+    served: Prometheus, live: Exporter
+) -> None:
+    gone = {**MODEL, "pod": "qwen3-8b-1-aaaaa"}
+    live.set("vllm:num_requests_running", 0, **gone)
+    wait_for("another pod", lambda: len(served.query("vllm:num_requests_running")) == 2)
+    live.drop("vllm:num_requests_running", **MODEL)
+    live.drop("vllm:num_requests_running", **gone)
+    wait_for("no series", lambda: served.query("vllm:num_requests_running") == [])
+
+    found = {one.source.name: one for one in seen(reader(served), Catalogue())}
+
+    vllm, router = found["vllm-requests"], found["traefik-router"]
+    assert {labels.get("pod", "") for labels in vllm.series} == {"", "qwen3-8b-1-aaaaa"}
+    assert vllm.doubts == {("ai", "qwen3-8b"): "no series now, though there was one within 30 days"}
+    assert (router.alive, router.trouble, router.doubts) == (True, "", {})
+    assert {labels["router"] for labels in router.series} == {"qwen3-8b@kubernetes"}
+    assert not found["llamacpp-requests"].alive
 
 
 def test_as_data_it_has_sources_and_rules(

@@ -48,7 +48,7 @@ def test_the_rule_goes_to_standard_output_and_what_is_said_beside_it(idlewin: Ca
     assert code == Exit.FAILED, "demand is not known, and check stops there"
     (rule,) = yaml.safe_load_all(out)
     assert (rule["metadata"]["name"], rule["spec"]["mode"]) == ("gpu-1", "Observe")
-    assert "rule gpu-1: 1 nvidia.com/gpu on gpu-1; Deployment ai/big; no queue is there" in err
+    assert "rule gpu-1: 1 nvidia.com/gpu on gpu-1; Deployment ai/big; no queue was found" in err
     assert "not known: demand and activity: no Prometheus was named: --prometheus http://" in err
     assert "check stops at: my.yaml:" in err
     assert "  kubectl apply -f deploy/base/namespace.yaml -f deploy/base/crd.yaml\n" in err
@@ -76,6 +76,29 @@ def test_what_comes_there_meanwhile_is_not_written_over_either(
     assert code == Exit.USAGE
     assert f"{out} cannot be written: File exists" in err
     assert out.read_text() == "mine"
+
+
+@pytest.mark.parametrize("force", [(), ("--force",)])
+def test_a_disk_that_is_full_leaves_no_half_of_a_file(
+    idlewin: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, force: tuple[str, ...]
+) -> None:
+    out = tmp_path / "my.yaml"
+    if force:
+        out.write_text("old")
+    real = Path.open
+
+    def full(path: Path, *mode: str, **more: Any) -> Any:
+        real(path, *mode, **more).close()
+        return real(Path("/dev/full"), "wb")
+
+    monkeypatch.setattr(Path, "open", full)
+
+    code, _, err = idlewin("--out", out, *force)
+
+    assert code == Exit.USAGE
+    monkeypatch.undo()
+    assert f"{out} cannot be written: No space left on device" in err
+    assert [path.read_text() for path in tmp_path.iterdir()] == (["old"] if force else [])
 
 
 def test_with_force_they_are_and_nothing_is_left_beside(idlewin: Call, tmp_path: Path) -> None:
