@@ -9,7 +9,7 @@ from pathlib import Path
 
 from idlewin.catalogue import SHIPPED, Catalogue
 from idlewin.codec import read_written
-from idlewin.core.calendar import Calendar
+from idlewin.core.calendar import HORIZON, Calendar
 from idlewin.core.rule import Rule
 from idlewin.core.target import Demand, Ref, Serving
 from idlewin.core.text import format_duration
@@ -24,6 +24,8 @@ from idlewin.yamlfile import Part, of_file, parts, text_of
 
 ENDS = (".test.yaml", ".test.yml")
 Place = tuple[str | int, ...]
+#: A test is run minute by minute: what takes longer is a replay's.
+_LONGEST = timedelta(days=31)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,8 +248,9 @@ class _Binding:
 
     def _when(self, at: timedelta | datetime, place: Place) -> datetime:
         when = self._test.start + at if isinstance(at, timedelta) else at
-        if when < self._test.start:
-            raise self._wrong((*place, "at"), "is before start")
+        if not timedelta() <= when - self._test.start <= _LONGEST:
+            span = f"of start and the {format_duration(_LONGEST)} after it"
+            raise self._wrong((*place, "at"), f"is out {span}; write a time in them")
         return when
 
     def _looks(self, given: Sequence[Series]) -> tuple[Look, ...]:
@@ -277,6 +280,11 @@ def _names(demand: Sequence[Demand]) -> list[str]:
 def _open(calendar: Calendar, over: Span) -> Iterator[Span]:
     """When a calendar is open within a stretch."""
     at = over.start
-    while (opens := calendar.opens_at(at)) is not None and opens < over.end:
+    while at < over.end:
+        opens = calendar.opens_at(at)
+        if opens is None:
+            at += HORIZON / 2  # no calendar looks further ahead
+            continue
         at = min(calendar.open_until(opens) or over.end, over.end)
-        yield Span(opens, at)
+        if opens < at:
+            yield Span(opens, at)

@@ -163,8 +163,11 @@ class RuleTest:
     """When to look, and what is to be."""
 
     def __post_init__(self) -> None:
-        if self.interval <= timedelta():
-            raise ValueError("interval must be longer than 0s")
+        if not 1971 <= self.start.year <= 2999:
+            raise ValueError("start is in no year from 1971 to 2999; a calendar is looked up there")
+        if not timedelta() < self.interval <= timedelta(days=1):
+            told = format_duration(self.interval)
+            raise ValueError(f"interval is {told}; write how long a sample stands, 1d at most")
         if not self.checks:
             raise ValueError("checks is empty; write when to look, and what is to be then")
 

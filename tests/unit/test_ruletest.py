@@ -110,8 +110,18 @@ def test_a_test_is_bound_to_the_rule_beside_it(file):
         ("18:00+01:00", "18:00", "3: tests[0].start: '2026-01-05T18:00' is no instant"),
         ("at: 5m", "at: 5", "6: tests[0].checks[0].at: 5 is neither a time from start, such as 1h"),
         ("at: 5m", "at: 2026-01-05T18:05", "checks[0].at: '2026-01-05T18:05' is no instant"),
-        ("at: 5m", "at: 2026-01-05T16:59Z", "6: tests[0].checks[0].at: is before start"),
-        ("    checks", "    interval: 0s\n    checks", "interval: must be longer than 0s"),
+        (
+            "at: 5m",
+            "at: 2026-01-05T16:59Z",
+            "6: tests[0].checks[0].at: is out of start and the 31d",
+        ),
+        ("at: 1h,", "at: 32d,", "7: tests[0].checks[1].at: is out of start and the 31d after it"),
+        ("2026-01-05T18:00+01:00", "0001-01-01T00:00Z", "3: tests[0].start: is in no year from"),
+        (
+            "    checks",
+            "    interval: 0s\n    checks",
+            "5: tests[0].interval: is 0s; write how long",
+        ),
         ("    checks", "    activity: '0'\n    checks", "the rule has no cards.activity; take it"),
         ("    checks", "    work: {day: 1}\n    checks", "5: tests[0].work.day: no such queue"),
         ("    checks", "    work: {night: -1}\n    checks", "5: tests[0].work.night: -1 jobs"),
@@ -198,6 +208,14 @@ def test_what_was_before_the_start_is_in_the_zone_of_the_rules_calendar(file):
     assert trial.known_from == START - timedelta(days=7)
     assert len(trial.past) == 5
     assert trial.past[-1] == Span(START.replace(hour=7), START.replace(hour=11))
+
+
+def test_a_date_in_the_past_is_found_however_far_from_what_is_known_first(file):
+    past = "    history: {days: 28, busy: ['2026-01-04/2026-01-05']}\n    checks"
+
+    (trial,) = read_trials(file(("    checks", past))).trials
+
+    assert trial.past == (Span(START.replace(day=3, hour=23), START.replace(day=4, hour=23)),)
 
 
 def test_directories_are_searched_and_what_is_not_there_is_told(file, tmp_path):
