@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from idlewin.adapters.api import Api
 
 _REVIEWS = "/apis/authorization.k8s.io/v1"
-_READ = ("get", "list", "watch")
+_SEEN = ("list", "watch")
+_READ = ("get", *_SEEN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,30 +45,30 @@ def _needed(
 NEEDED = (
     _needed("idlewin.dev", "idlerules", "rules are read, and held while cards are lent", *_READ,
             "patch"),
-    _needed("idlewin.dev", "idlerules/status", "what serving was is remembered", "get", "patch"),
+    _needed("idlewin.dev", "idlerules/status", "what serving was is remembered", "patch"),
     _needed("kueue.x-k8s.io", "clusterqueues", "queues are opened and closed", *_READ, "patch"),
     _needed("kueue.x-k8s.io", "localqueues", "queues are closed while Kueue is down", *_READ,
             "patch"),
     _needed("kueue.x-k8s.io", "workloads", "work under contract is stopped", *_READ, "patch"),
-    _needed("kueue.x-k8s.io", "cohorts", "quota that leaks is seen", *_READ),
+    _needed("kueue.x-k8s.io", "cohorts", "quota that leaks is seen", *_SEEN),
     _needed("apps", "deployments", "serving is lowered and brought back", *_READ, "patch"),
     _needed("apps", "statefulsets", "serving is lowered and brought back", *_READ, "patch"),
     _needed("serving.kserve.io", "inferenceservices", "serving is stopped and brought back", *_READ,
             "patch", optional=True),
     _needed("keda.sh", "scaledobjects", "serving is paused and brought back", *_READ, "patch",
             optional=True),
-    _needed("", "pods", "who is on the cards is seen, and batch that agreed is ended", *_READ,
+    _needed("", "pods", "who is on the cards is seen, and batch that agreed is ended", *_SEEN,
             "delete"),
     _needed("", "pods/eviction", "batch that agreed is ended", "create"),
     _needed("", "nodes", "cards are counted", *_READ),
     _needed("autoscaling", "horizontalpodautoscalers", "autoscalers that would fight are seen",
-            *_READ),
-    _needed("", "namespaces", "Kueue's webhooks over serving are seen", *_READ),
+            *_SEEN),
+    _needed("", "namespaces", "Kueue's webhooks over serving are seen", *_SEEN),
     _needed("admissionregistration.k8s.io", "mutatingwebhookconfigurations",
-            "Kueue's webhooks over serving are seen", *_READ),
+            "Kueue's webhooks over serving are seen", *_SEEN),
     _needed("admissionregistration.k8s.io", "validatingwebhookconfigurations",
-            "Kueue's webhooks over serving are seen", *_READ),
-    _needed("events.k8s.io", "events", "each change of phase is told", "create", "patch"),
+            "Kueue's webhooks over serving are seen", *_SEEN),
+    _needed("events.k8s.io", "events", "each change of phase is told", "create"),
     _needed("coordination.k8s.io", "leases", "one of several controllers leads", "get", "create",
             "update", leased=True),
 )  # fmt: skip

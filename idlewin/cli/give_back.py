@@ -251,9 +251,16 @@ def _is_back(decision: Decision) -> bool:
 
 
 def _held(decision: Decision) -> str:
-    """What keeps a rule that is being deleted; empty: nothing."""
+    """What keeps a rule that is being deleted, or is gone; empty: nothing."""
     found = (c for c in decision.status.conditions if c.type == ConditionType.DELETION_WAITS)
-    return next((c.message for c in found), "")
+    if told := next((c.message for c in found), ""):
+        return told
+    # Once it is gone nobody knows any more what it has put to sleep, or closed.
+    leaving = any(check.name == "deleted" and not check.passed for check in decision.checks)
+    owed = decision.status.owed
+    names = [f"Workload {one.namespace}/{one.name}" for one in owed.workloads]
+    names += [f"LocalQueue {one.namespace}/{one.name}" for one in owed.local_queues]
+    return f"{', '.join(names)} as before, once batch has left" if leaving and names else ""
 
 
 def _waits_for(decision: Decision) -> str:

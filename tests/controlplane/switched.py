@@ -120,18 +120,22 @@ class Scaled(Switched):
 
     def make_scaler(self, name: str, target: str, **annotations: str) -> None:
         """A ScaledObject for a Deployment; ``annotations`` are those of KEDA."""
-        asked = {"serverAddress": self.prometheus, "query": self.trigger, "threshold": "10"}
         spec = {
             "scaleTargetRef": {"name": target},
             "pollingInterval": 1,
             "minReplicaCount": self.least,
             "maxReplicaCount": 5,
-            "triggers": [{"type": "prometheus", "metadata": asked}],
+            "triggers": [self.asked()],
         }
         marks = {f"autoscaling.keda.sh/{key}": text for key, text in annotations.items()}
         meta = {"name": name, "annotations": marks}
         body = {"apiVersion": self.api_version, "kind": self.kind, "metadata": meta}
         self.api.post(self.target_path("").rstrip("/"), {**body, "spec": spec})
+
+    def asked(self) -> Json:
+        """What KEDA scales it by."""
+        asked = {"serverAddress": self.prometheus, "query": self.trigger, "threshold": "10"}
+        return {"type": "prometheus", "metadata": asked}
 
     def target_path(self, target: str) -> str:
         return f"/apis/{self.api_version}/namespaces/{self.namespace}/scaledobjects/{target}"

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from idlewin.adapters import checkup
 from idlewin.adapters.api import ApiError
@@ -20,8 +18,8 @@ from idlewin.core.pool import RuleObject
 from idlewin.core.window import Span
 from idlewin.crd import crd
 from tests.builders import a_rule, a_situation
+from tests.rbac import Verb, granted, objects
 
-BASE = Path(__file__).parents[2] / "deploy/base"
 DEFINITION = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/idlerules.idlewin.dev"
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -50,20 +48,10 @@ def of(server: Server, about: str) -> Any:
     return next(one for one in checkup.of_cluster(server) if one.about == about)
 
 
-def granted() -> dict[tuple[str, str], set[str]]:
-    found: dict[tuple[str, str], set[str]] = {}
-    for thing in yaml.safe_load_all((BASE / "rbac.yaml").read_text()):
-        if thing["kind"] not in ("ClusterRole", "Role") or "watchdog" in thing["metadata"]["name"]:
-            continue
-        for rule in thing["rules"]:
-            for group in rule["apiGroups"]:
-                for resource in rule["resources"]:
-                    found.setdefault((group, resource), set()).update(rule["verbs"])
-    return found
-
-
 def test_what_is_asked_for_is_what_the_role_grants():
-    assert {(one.group, one.resource): set(one.verbs) for one in NEEDED} == granted()
+    asked = {Verb(one.group, one.resource, verb) for one in NEEDED for verb in one.verbs}
+
+    assert asked == granted(objects(), "idlewin")
 
 
 def test_a_service_account_is_asked_about_as_the_api_server_counts_it_in():

@@ -8,10 +8,12 @@ import pytest
 
 from idlewin.adapters.returning import Returning, UnaskedMetrics
 from idlewin.cli.give_back import _Task, _until_back
-from idlewin.core.decision import Outcome, Remember, Verdict
+from idlewin.core.decision import Check, Decision, Outcome, Remember, Verdict
 from idlewin.core.load import Level, judge
+from idlewin.core.phase import Phase
 from idlewin.core.pool import RuleObject
-from idlewin.core.status import Status
+from idlewin.core.reason import Reason
+from idlewin.core.status import Owed, OwedQueue, OwedWorkload, Status
 from idlewin.errors import IdlewinError
 from idlewin.service import AloneLease
 from tests.builders import a_rule
@@ -97,3 +99,45 @@ def test_a_rule_whose_cycle_fails_keeps_no_other_from_coming_back(capsys):
         _until_back(Stumbles(), task, Event(), timedelta(), force=False)
 
     assert "good: the rule is gone" in capsys.readouterr().out
+
+
+WORK = OwedWorkload(namespace="batch", name="asleep", uid="w")
+LOCAL = OwedQueue(
+    namespace="batch", name="closed", uid="l", cluster_queue="q", wrote="Hold", was="", at=NOW
+)
+
+
+class Serves:
+    """A controller with nothing to do: serving is back, with so much owed."""
+
+    def __init__(self, owed, *, deleted):
+        self.owed, self.deleted = owed, deleted
+
+    def cycle(self, name, **_how):
+        check = Check("deleted", not self.deleted, "", "", Reason.RULE_CHANGED)
+        return Decision(
+            rule=name, at=NOW, before=Phase.SERVING, after=Phase.SERVING,
+            reason=Reason.RULE_CHANGED, checks=(check,), revisit_at=NOW,
+            status=Status(phase="Serving", owed=self.owed),
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("owed", "named"),
+    [(Owed(workloads=(WORK,)), "Workload batch/asleep"),
+     (Owed(local_queues=(LOCAL,)), "LocalQueue batch/closed")],
+)  # fmt: skip
+def test_of_a_rule_that_goes_nothing_is_left_asleep_or_closed_for_ever(owed, named):
+    task = _Task(rules=(), paused=False, gone=("lost",), lease=AloneLease())
+
+    with pytest.raises(IdlewinError, match=f"lost: its deletion: {named}"):
+        _until_back(Serves(owed, deleted=True), task, Event(), timedelta(), force=False)
+
+
+def test_of_a_rule_that_stays_what_is_owed_is_left_to_the_next_controller(capsys):
+    task = _Task(rules=("here",), paused=True, gone=(), lease=AloneLease())
+
+    controller = Serves(Owed(workloads=(WORK,)), deleted=False)
+    _until_back(controller, task, Event(), timedelta(), force=False)
+
+    assert "here: serving is back" in capsys.readouterr().out

@@ -29,6 +29,8 @@ class Entry:
     namespace: str
     name: str
     dry_run: bool
+    decision: str
+    """The authorizer's: allow or forbid; empty where it was not asked."""
 
     @classmethod
     def parse(cls, said: dict[str, Any]) -> Self:
@@ -46,6 +48,7 @@ class Entry:
             namespace=thing.get("namespace", ""),
             name=thing.get("name", ""),
             dry_run="All" in parse_qs(urlsplit(said["requestURI"]).query).get("dryRun", ()),
+            decision=said.get("annotations", {}).get("authorization.k8s.io/decision", ""),
         )
 
     @property
