@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from dataclasses import replace
 from typing import Any
 
 from idlewin.adapters.api import Api, ApiError
+from idlewin.adapters.diagnosis import Diagnosis, Severity, bad, doubt, good, parted, unasked
 from idlewin.adapters.permissions import denied
 from idlewin.adapters.queues import GROUP as KUEUE
 from idlewin.adapters.serving import KINDS
@@ -27,34 +27,10 @@ from idlewin.rulecheck import faults
 
 Json = dict[str, Any]
 _DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-#: From here on the API server has all that is asked of it; older ones are not tried.
-_OLDEST = 30
+#: Minor versions of Kubernetes 1: that of all tests, and the first that has all that is asked for.
+_TESTED, _OLDEST = 36, 30
 _MINOR = re.compile(r"(\d+)")
 APPLY = "kubectl apply -k deploy/base"
-
-
-class Severity(StrEnum):
-    """How much a finding matters."""
-
-    OK = "ok"
-    WARNING = "warning"
-    """Windows open, and something may go otherwise than one thinks."""
-    ERROR = "error"
-    """No window opens, or a return may fail, until it is put right."""
-    UNKNOWN = "unknown"
-    """It could not be looked at."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Diagnosis:
-    """One thing that was looked at."""
-
-    about: str
-    """Kubernetes, CRD, Kueue, a kind of serving, permissions, a rule by its name."""
-    severity: Severity
-    seen: str
-    remedy: str = ""
-    """Empty: nothing is to be done."""
 
 
 def of_cluster(api: Api) -> Iterator[Diagnosis]:
@@ -62,10 +38,10 @@ def of_cluster(api: Api) -> Iterator[Diagnosis]:
     yield _asked("Kubernetes", api, "/version", _version)
     name = f"{PLURAL}.{API_VERSION.partition('/')[0]}"
     yield _asked("CRD", api, f"{_DEFINITIONS}/{name}", _definition, gone=_no_definition())
-    yield _asked("Kueue", api, KUEUE, _kueue, gone=_bad("Kueue", *NO_KUEUE.rsplit("; ", 1)))
+    yield _asked("Kueue", api, KUEUE, _kueue, gone=bad("Kueue", *NO_KUEUE.rsplit("; ", 1)))
     for kind in KINDS:
         if kind.optional:
-            without = Diagnosis(about=kind.kind, severity=Severity.OK, seen="not in this cluster")
+            without = good(kind.kind, "not in this cluster")
             yield _asked(kind.kind, api, f"/apis/{kind.api_version}", _there, gone=without)
 
 
@@ -75,7 +51,7 @@ def of_account(api: Api, account: str, namespace: str) -> Iterator[Diagnosis]:
     try:
         found = list(denied(api, account, namespace))
     except ApiError as error:
-        yield _unknown("permissions", error)
+        yield unasked("permissions", error)
         return
     for needed, verbs in found:
         yield Diagnosis(
@@ -85,7 +61,7 @@ def of_account(api: Api, account: str, namespace: str) -> Iterator[Diagnosis]:
             remedy=f"grant it as deploy/base/rbac.yaml does: {APPLY}",
         )
     if not found:
-        yield Diagnosis(about="permissions", severity=Severity.OK, seen=f"{who} may do all of it")
+        yield good("permissions", f"{who} may do all of it")
 
 
 def of_rules(
@@ -118,22 +94,22 @@ def _of_rule(
     about, pool = f"rule {this.name}", cluster.look(scope_of(this))
     own = faults(this.rule) if this.rule else ()
     for refusal in (*own, *refusals(this, pool, known)):
-        yield _bad(about, *parted(refusal.text))
+        yield bad(about, *parted(refusal.text))
     if this.rule is None:
         return
     for target in pool.targets:
         if target.inside_kueue:
-            yield _doubt(about, *parted(f"{target.ref}: {INSIDE_KUEUE}"))
+            yield doubt(about, *parted(f"{target.ref}: {INSIDE_KUEUE}"))
     if text := too_much_quota(this.rule, pool):
-        yield _doubt(about, *parted(text))
+        yield doubt(about, *parted(text))
     if this.rule.paused:
-        yield _doubt(about, "it is paused, so nothing is lent", f"idlewin resume {this.name}")
+        yield doubt(about, "it is paused, so nothing is lent", f"idlewin resume {this.name}")
 
 
 def _of_queues(this: RuleObject, writers: dict[str, tuple[str, ...]]) -> Iterator[Diagnosis]:
     for queue in this.rule.batch.queues if this.rule else ():
         if others := writers.get(queue.cluster_queue):
-            yield _doubt(
+            yield doubt(
                 f"rule {this.name}",
                 f"{', '.join(others)} has stopPolicy of ClusterQueue {queue.cluster_queue}, "
                 "and puts it back at each apply",
@@ -146,10 +122,13 @@ def _of_queues(this: RuleObject, writers: dict[str, tuple[str, ...]]) -> Iterato
 
 def _version(answer: Json) -> Diagnosis:
     told, minor = str(answer.get("gitVersion", "?")), _MINOR.search(str(answer.get("minor", "")))
-    seen = f"API server {told}"
-    if minor and int(minor[1]) < _OLDEST:
-        return _doubt("Kubernetes", f"{seen}, older than 1.{_OLDEST}", "none older was tried")
-    return Diagnosis(about="Kubernetes", severity=Severity.OK, seen=seen)
+    seen, number = f"API server {told}", int(minor[1]) if minor else _TESTED
+    if number < _OLDEST:
+        return doubt("Kubernetes", f"{seen}, older than 1.{_OLDEST}", "none older was tried")
+    if number > _TESTED:
+        return doubt("Kubernetes", f"{seen}, newer than 1.{_TESTED}", "none newer was tried")
+    tried = "" if number == _TESTED else f"; all tests ran on 1.{_TESTED}"
+    return good("Kubernetes", f"{seen}{tried}")
 
 
 def _definition(stored: Json) -> Diagnosis:
@@ -166,8 +145,8 @@ def _definition(stored: Json) -> Diagnosis:
     )
     if missing:
         seen = f"IdleRule is of another version: it knows no {', '.join(missing[:3])}"
-        return _doubt("CRD", seen, "kubectl apply -f deploy/base/crd.yaml")
-    return Diagnosis(about="CRD", severity=Severity.OK, seen=f"IdleRule ({API_VERSION})")
+        return doubt("CRD", seen, "kubectl apply -f deploy/base/crd.yaml")
+    return good("CRD", f"IdleRule ({API_VERSION})")
 
 
 def _fields(schema: Json, above: str = "") -> set[str]:
@@ -184,18 +163,18 @@ def _kueue(answer: Json) -> Diagnosis:
     there = {one["name"] for one in answer.get("resources", ())}
     missing = {"clusterqueues", "localqueues", "workloads", "cohorts"} - there
     if missing:
-        return _bad(
+        return bad(
             "Kueue", f"it has no {', '.join(sorted(missing))}", "install Kueue 0.18 or newer"
         )
     return _there(answer)
 
 
 def _there(answer: Json) -> Diagnosis:
-    return Diagnosis(about="", severity=Severity.OK, seen=str(answer["groupVersion"]))
+    return good("", str(answer["groupVersion"]))
 
 
 def _no_definition() -> Diagnosis:
-    return _bad("CRD", "the cluster does not know IdleRule", APPLY)
+    return bad("CRD", "the cluster does not know IdleRule", APPLY)
 
 
 def _asked(
@@ -209,28 +188,5 @@ def _asked(
     try:
         found = read(api.get(path))
     except ApiError as error:
-        return gone if gone and error.gone else _unknown(about, error)
+        return gone if gone and error.gone else unasked(about, error)
     return replace(found, about=about)
-
-
-def _bad(about: str, seen: str, remedy: str = "") -> Diagnosis:
-    return Diagnosis(about=about, severity=Severity.ERROR, seen=seen, remedy=remedy)
-
-
-def _doubt(about: str, seen: str, remedy: str = "") -> Diagnosis:
-    return Diagnosis(about=about, severity=Severity.WARNING, seen=seen, remedy=remedy)
-
-
-def _unknown(about: str, error: ApiError) -> Diagnosis:
-    return Diagnosis(
-        about=about,
-        severity=Severity.UNKNOWN,
-        seen=error.message,
-        remedy="look with an account that may, or where the API server answers",
-    )
-
-
-def parted(text: str) -> tuple[str, str]:
-    """A sentence that ends with what would be right, in its two halves."""
-    seen, _, remedy = text.rpartition("; ")
-    return (seen, remedy) if seen else (remedy, "")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from datetime import timedelta
 
-from idlewin.adapters.checkup import Diagnosis, Severity, parted
+from idlewin.adapters.diagnosis import Diagnosis, Severity, parted
 from idlewin.adapters.prometheus import PrometheusMetrics
 from idlewin.adapters.survey import Found, uses
 from idlewin.catalogue import Catalogue
@@ -32,7 +33,7 @@ def of_prometheus(
         if rule.rule is not None:
             about = f"demand of {rule.name}"
             yield from _of_uses(about, metrics, catalogue, rule.rule)
-            yield _of_past(about, metrics.history(rule.rule, PAST, _STEP))
+            yield from _of_pasts(about, metrics, rule.rule)
 
 
 def _of_uses(
@@ -49,10 +50,27 @@ def _of_uses(
         )
 
 
-def _of_past(about: str, past: History) -> Diagnosis:
+def _of_pasts(about: str, metrics: PrometheusMetrics, rule: Rule) -> Iterator[Diagnosis]:
+    """How far back each source is known, where there are several; and all of them together."""
+    apart = [
+        (f"spec.serving[{number}].demand[{place}]", serving, demand)
+        for number, serving in enumerate(rule.serving)
+        if not isinstance(serving.demand, str)
+        for place, demand in enumerate(serving.demand)
+        if demand.llama_swap is None
+    ]
+    for field, serving, demand in apart if len(apart) > 1 else ():
+        alone = replace(rule, serving=(replace(serving, demand=(demand,)),))
+        yield _of_past(about, f"of {field}", metrics.history(alone, PAST, _STEP))
+    yield _of_past(
+        about, "of all of it" if len(apart) > 1 else "of it", metrics.history(rule, PAST, _STEP)
+    )
+
+
+def _of_past(about: str, of: str, past: History) -> Diagnosis:
     unknown = sum((span.end - span.start for span in past.unknown), timedelta())
     known = past.covers.end - past.covers.start - unknown
-    seen = f"{max(known, timedelta()) / _DAY:.1f} days of it are known"
+    seen = f"{max(known, timedelta()) / _DAY:.1f} days {of} are known"
     if known >= LEAST:
         return Diagnosis(about=about, severity=Severity.OK, seen=seen)
     return Diagnosis(

@@ -26,7 +26,8 @@ from idlewin.options import Options
 from idlewin.ports import LookError
 
 if TYPE_CHECKING:
-    from idlewin.adapters.checkup import Diagnosis
+    from idlewin.adapters.api import Api
+    from idlewin.adapters.diagnosis import Diagnosis
     from idlewin.adapters.edits import Edits
     from idlewin.core.pool import RuleObject
 
@@ -59,9 +60,9 @@ def doctor(
 ) -> None:
     """Say what stands between a cluster and a window, and what to do.
 
-    It looks at the API server, IdleRule's definition, Kueue, permissions, each rule against its
-    cluster, and, with --prometheus, at each demand and how far back it is known. Nothing is
-    written.
+    It looks at the API server, IdleRule's definition, Kueue and its waitForPodsReady, permissions,
+    priorities, each rule against its cluster, and, with --prometheus, at each demand and how far
+    back it is known. Nothing is written.
 
     Ends with 0, or with 1 where something lets no window open, or may keep serving out.
     """
@@ -101,16 +102,26 @@ def _looked(options: Options, user: str, namespace: str) -> Iterator[Diagnosis]:
 
     api = connect(options.kubeconfig, options.context)
     first = list(checkup.of_cluster(api))
-    if all(one.severity is checkup.Severity.UNKNOWN for one in first):
+    if all(one.severity == "unknown" for one in first):
         raise UnreachableError(f"the cluster is not in sight: {first[0].seen}")
     yield from first
     yield from checkup.of_account(api, user, namespace)
-    if any(one.about == "CRD" and one.severity is checkup.Severity.ERROR for one in first):
-        return
+    missing = {one.about for one in first if one.severity == "error"}
     cluster = edits(options.kubeconfig, options.context)
-    rules = cluster.rules()
-    yield from _of_rules(options, cluster, rules)
-    yield from _of_demand(options, rules)
+    rules = [] if "CRD" in missing else cluster.rules()
+    if "Kueue" not in missing:
+        yield from _of_kueue(api, rules)
+    if "CRD" not in missing:
+        yield from _of_rules(options, cluster, rules)
+        yield from _of_demand(options, rules)
+
+
+def _of_kueue(api: Api, rules: list[RuleObject]) -> Iterator[Diagnosis]:
+    from idlewin.adapters.checkup_kueue import of_kueue  # noqa: PLC0415
+    from idlewin.adapters.checkup_priority import of_priorities  # noqa: PLC0415
+
+    yield from of_kueue(api, rules)
+    yield from of_priorities(api, rules)
 
 
 def _of_rules(options: Options, cluster: Edits, rules: list[RuleObject]) -> Iterator[Diagnosis]:
@@ -128,9 +139,9 @@ def _of_rules(options: Options, cluster: Edits, rules: list[RuleObject]) -> Iter
 
 
 def _of_demand(options: Options, rules: list[RuleObject]) -> Iterator[Diagnosis]:
-    from idlewin.adapters.checkup import Diagnosis, Severity  # noqa: PLC0415
     from idlewin.adapters.checkup_demand import of_prometheus  # noqa: PLC0415
     from idlewin.adapters.clock import ServerClock  # noqa: PLC0415
+    from idlewin.adapters.diagnosis import Diagnosis, Severity  # noqa: PLC0415
     from idlewin.adapters.prometheus import prometheus_of  # noqa: PLC0415
 
     if not options.prometheus:

@@ -12,6 +12,7 @@ from idlewin.adapters.api import connect
 from idlewin.cli.app import main
 from tests.controlplane.deployed import deploy, render
 from tests.controlplane.scene import Scene
+from tests.controlplane.setting import JOBS
 from tests.labs.kubelab.api import wait_for
 from tests.labs.kubelab.controlplane import ControlPlane
 
@@ -139,6 +140,70 @@ def test_a_queue_that_is_not_adopted_keeps_windows_shut(scene: Scene, doctor: As
     assert code == 1
     told = of(found, f"rule {scene.name}")
     assert any(one[0] == "error" and "adopt" in f"{one[1]} {one[2]}" for one in told)
+
+
+CONFIG = "/api/v1/namespaces/kueue-system/configmaps"
+
+
+def test_kueues_own_configuration_and_version_are_read_where_it_runs(
+    installed: ControlPlane, doctor: Ask
+) -> None:
+    api = installed.api
+    assert of(doctor()[1], "waitForPodsReady")[0][0] == "unknown", "the lab runs it from a file"
+    text = "waitForPodsReady: {timeout: 20s, blockAdmission: true}"
+    meta = {"name": "kueue-manager-config", "namespace": "kueue-system"}
+    data = {"controller_manager_config.yaml": text}
+    api.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data})
+    labels = {"control-plane": "controller-manager"}
+    container = {"name": "manager", "image": "registry.k8s.io/kueue/kueue:v0.18.3"}
+    spec = {
+        "replicas": 0,
+        "selector": {"matchLabels": labels},
+        "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
+    }
+    meta = {"name": "kueue-controller-manager", "namespace": "kueue-system"}
+    # The lab's Kueue is no Deployment; in a cluster one tells its version.
+    api.apply({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": spec})
+    try:
+        code, found = doctor()
+        api.patch(f"{CONFIG}/kueue-manager-config", {"data": {next(iter(data)): "kind: X"}})
+        off = doctor()[1]
+    finally:
+        api.delete(f"{CONFIG}/kueue-manager-config")
+
+    assert of(found, "Kueue's version") == [("ok", "image kueue:v0.18.3", "")]
+    told = of(found, "waitForPodsReady")
+    assert [one[0] for one in told] == ["warning", "warning"]
+    assert [one[1].split()[0] for one in told] == ["timeout", "with"], told
+    assert code == 0
+    assert of(off, "waitForPodsReady") == [("ok", "it is off", "")]
+
+
+def test_batch_that_would_preempt_serving_is_an_error_and_of_equal_priority_none(
+    scene: Scene, doctor: Ask
+) -> None:
+    about = f"priorities of {scene.name}"
+    assert of(doctor()[1], about)[0][0] == "ok"
+    classes = "/apis/scheduling.k8s.io/v1/priorityclasses"
+    scene.api.post(classes, {"metadata": {"name": "urgent"}, "value": 1000})
+    pod = {
+        "priorityClassName": "urgent",
+        "restartPolicy": "Never",
+        "containers": [{"name": "main", "image": "example/none"}],
+    }
+    labels = {"kueue.x-k8s.io/queue-name": next(iter(scene.queues))}
+    job = {"metadata": {"name": "urgent", "labels": labels}, "spec": {"template": {"spec": pod}}}
+    scene.api.post(JOBS, job)
+    wait_for("its Workload", lambda: of(doctor()[1], about)[0][0] == "error")
+    try:
+        code, found = doctor()
+    finally:
+        scene.api.delete(f"{classes}/urgent")
+
+    ((_, seen, remedy),) = of(found, about)
+    assert code == 1
+    assert f"would take the card from Deployment {scene.namespace}/{scene.name} (0)" in seen
+    assert remedy.startswith("give serving a PriorityClass of no less")
 
 
 def test_the_text_has_a_line_for_each_and_what_to_do_below(

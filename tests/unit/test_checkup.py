@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -9,8 +10,8 @@ import pytest
 
 from idlewin.adapters import checkup
 from idlewin.adapters.api import ApiError
-from idlewin.adapters.checkup import Severity
 from idlewin.adapters.checkup_demand import of_prometheus
+from idlewin.adapters.diagnosis import Severity
 from idlewin.adapters.permissions import NEEDED, denied
 from idlewin.catalogue import SHIPPED
 from idlewin.core.load import History, Reading
@@ -90,9 +91,10 @@ def test_an_older_definition_is_told_by_a_field_that_it_lacks():
 
 
 @pytest.mark.parametrize(
-    ("minor", "severity"), [("36", "ok"), ("30+", "ok"), ("29", "warning"), ("", "ok")]
+    ("minor", "severity"),
+    [("36", "ok"), ("30+", "ok"), ("29", "warning"), ("37", "warning"), ("", "ok")],
 )
-def test_an_old_api_server_is_doubted(minor, severity):
+def test_an_api_server_that_nobody_tried_is_doubted(minor, severity):
     server = Server(**{"/version": {"gitVersion": "v1", "minor": minor}})
 
     assert of(server, "Kubernetes").severity == severity
@@ -164,6 +166,24 @@ def test_a_demand_that_is_missing_is_an_error_with_what_to_do():
     assert (about, severity) == ("demand of b580", Severity.ERROR)
     assert seen.endswith(": no series")
     assert remedy == "look at the exporter"
+
+
+def test_of_several_sources_the_one_that_is_short_is_named():
+    demand = replace(a_rule().serving[0].demand[0], query="sum(young)")
+    serving = a_rule().serving[0]
+    both = replace(serving, demand=(*serving.demand, demand))
+    metrics = Metrics()
+    metrics.history = lambda rule, past, step: Metrics(
+        days=2 if any(d.query == "sum(young)" for s in rule.serving for d in s.demand) else 27
+    ).history(rule, past, step)
+
+    found = of_prometheus(metrics, SHIPPED, [a_situation(rule=a_rule(serving=(both,))).object])
+
+    assert [(one.severity, one.seen.split(" are ")[0]) for one in found if "days" in one.seen] == [
+        ("ok", "27.0 days of spec.serving[0].demand[0]"),
+        ("warning", "2.0 days of spec.serving[0].demand[1]"),
+        ("warning", "2.0 days of all of it"),
+    ]
 
 
 def test_a_short_past_is_doubted():
