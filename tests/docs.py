@@ -8,6 +8,7 @@ from pathlib import Path
 
 import yaml
 
+from idlewin.adapters.permissions import NEEDED
 from idlewin.core import condition, diagram
 from idlewin.core.condition import ALARMS, ConditionType
 from tests.contract.kueue import fact
@@ -53,6 +54,14 @@ def alerts() -> str:
     return "\n".join(rows)
 
 
+def permissions() -> str:
+    """What both accounts may do, and what cannot be done without it."""
+    rows = ["| what | verbs | for what |", "|---|---|---|"]
+    for one in NEEDED:
+        rows.append(f"| `{one}` | {', '.join(one.verbs)} | {one.use} |")
+    return "\n".join(rows)
+
+
 MACHINE = {
     "diagram": lambda: f"```mermaid\n{diagram.mermaid()}\n```",
     "wanted": diagram.wanted_table,
@@ -64,6 +73,7 @@ PAGES = {
     DOCS / "machine.md": MACHINE,
     DOCS / "kueue.md": {"facts": fact.table},
     DOCS / "metrics.md": METRICS,
+    DOCS / "security.md": {"permissions": permissions},
 }
 
 
