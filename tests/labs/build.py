@@ -1,7 +1,7 @@
 """Builds the labs' programs once, into a cache outside the tree; nothing is started here.
 
-    python -m tests.labs.build [LAB|all]    builds what is missing
-    python -m tests.labs.build --has-go                 exit code 0: this machine can build
+    python -m tests.labs.build [LAB ...|all]    builds what is missing
+    python -m tests.labs.build --has-go         exit code 0: this machine can build
 
 A lab's programs live in CACHE/<lab>-<digest of its sources>, so that a changed source is built
 anew and several clones share one build. CACHE is $IDLEWIN_LAB_CACHE, else
@@ -334,10 +334,10 @@ def _run_with_progress(
 def main() -> int:
     """The command line; the exit code."""
     parser = argparse.ArgumentParser(description="Builds the labs' programs into the cache.")
-    parser.add_argument("lab", nargs="?", default="all", choices=[*LABS, "all"])
+    parser.add_argument("lab", nargs="*", default=["all"], choices=[*LABS, "all"])
     parser.add_argument("--has-go", action="store_true", help="only ask whether Go is there")
     arguments = parser.parse_args()
-    labs = list(LABS) if arguments.lab == "all" else [arguments.lab]
+    labs = list(LABS) if "all" in arguments.lab else arguments.lab
     try:
         for name in labs:
             if programs_dir(name).is_dir() and arguments.has_go:
