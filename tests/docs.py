@@ -56,9 +56,8 @@ def alerts() -> str:
 
 def permissions() -> str:
     """What both accounts may do, and what cannot be done without it."""
-    rows = ["| what | verbs | for what |", "|---|---|---|"]
-    rows += [f"| `{one}` | {', '.join(one.verbs)} | {one.use} |" for one in NEEDED]
-    return "\n".join(rows)
+    rows = [f"| `{one}` | {', '.join(one.verbs)} | {one.use} |" for one in NEEDED]
+    return "\n".join(["| what | verbs | for what |", "|---|---|---|", *rows])
 
 
 MACHINE = {

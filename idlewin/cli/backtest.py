@@ -25,7 +25,7 @@ from idlewin.backtest.case import Case, CaseError, case_of
 from idlewin.backtest.figures import HEADLINE, PER_WEEK, SHARES, Budget
 from idlewin.backtest.peers import PEERS
 from idlewin.backtest.run import Result, followed, peer, tried
-from idlewin.cli.output import writable, write
+from idlewin.cli.output import aside, writable, write
 from idlewin.cli.progress import Lines
 from idlewin.core.rule import AUTO, METHODS
 from idlewin.core.stopping import Handover
@@ -87,7 +87,7 @@ def backtest(
     writable(windows, json_out, picture)
     console, found = Console(), dict[str, dict[str, Result]]()
     for case in cases:
-        found[case.trace] = _run(case, chosen, peers, cores or os.cpu_count() or 1, console)
+        found[case.trace] = _run(case, chosen, peers, cores or os.cpu_count() or 1, aside())
         console.print(*_tables(case, found[case.trace]), sep="\n")
     _write_figures(json_out, cases, found)
     _write_windows(windows, cases[0], found[cases[0].trace][chosen[-1]])

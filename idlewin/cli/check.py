@@ -6,16 +6,15 @@ changed.
 
 from __future__ import annotations
 
-import json
 import socket
 from dataclasses import asdict
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from idlewin.cli.connection import Context, Kubeconfig, Sources, a_catalogue, in_sight
+from idlewin.cli.output import Form, Output, written
 from idlewin.errors import Exit, Finding, UnreachableError, UsageError
 from idlewin.options import Options
 from idlewin.ports import LookError
@@ -23,18 +22,11 @@ from idlewin.rulecheck import checked, held_against, hours, out_of_reach
 from idlewin.rulefile import Document, RuleFiles, read_files
 
 
-class Output(StrEnum):
-    """How the answer is written."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
 def check(
     paths: Annotated[
         list[Path], typer.Argument(metavar="FILE", help="Rule files, or directories of them.")
     ],
-    output: Annotated[Output, typer.Option("-o", "--output", help="text or json")] = Output.TEXT,
+    output: Output = Form.TEXT,
     cluster: Annotated[
         bool, typer.Option("--cluster", help="Ask the cluster too; --kubeconfig says so as well.")
     ] = False,
@@ -56,7 +48,7 @@ def check(
     found = checked(read_files(paths), a_catalogue(sources))
     if cluster or kubeconfig or context:
         found = _held(found, Options(kubeconfig=kubeconfig, context=context))
-    typer.echo(_as_json(found) if output is Output.JSON else _as_text(found))
+    typer.echo(_as_text(found) if output is Form.TEXT else written(_as_data(found), output))
     if any(not finding.warning for finding in found.findings):
         raise typer.Exit(Exit.FAILED)
 
@@ -94,7 +86,7 @@ def _as_text(found: RuleFiles) -> str:
     return "\n".join(lines)
 
 
-def _as_json(found: RuleFiles) -> str:
+def _as_data(found: RuleFiles) -> dict[str, object]:
     rules = [
         {
             "name": document.name,
@@ -107,7 +99,7 @@ def _as_json(found: RuleFiles) -> str:
         for document in found.documents
     ]
     unreadable = [asdict(finding) for finding in found.unreadable]
-    return json.dumps({"rules": rules, "unreadable": unreadable}, indent=2)
+    return {"rules": rules, "unreadable": unreadable}
 
 
 def _sum(document: Document) -> str:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import asdict
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -21,6 +19,7 @@ from idlewin.cli.connection import (
     edits,
     in_sight,
 )
+from idlewin.cli.output import Form, Output, written
 from idlewin.errors import Exit, UnreachableError, UsageError
 from idlewin.options import Options
 from idlewin.ports import LookError
@@ -30,13 +29,6 @@ if TYPE_CHECKING:
     from idlewin.adapters.diagnosis import Diagnosis
     from idlewin.adapters.edits import Edits
     from idlewin.core.pool import RuleObject
-
-
-class Output(StrEnum):
-    """How the answer is written."""
-
-    TEXT = "text"
-    JSON = "json"
 
 
 _Account = Annotated[
@@ -50,7 +42,7 @@ _Account = Annotated[
 
 
 def doctor(
-    output: Annotated[Output, typer.Option("-o", "--output", help="text or json")] = Output.TEXT,
+    output: Output = Form.TEXT,
     account: _Account = "",
     prometheus: Prometheus = "",
     kubeconfig: Kubeconfig = None,
@@ -74,11 +66,10 @@ def doctor(
         catalogue=a_catalogue(sources),
     )
     found = list(_looked(options, *_user_of(account)))
-    if output is Output.JSON:
-        typer.echo(json.dumps([asdict(one) for one in found], indent=2))
+    if output is Form.TEXT:
+        typer.echo("\n".join(map(_line, found)))
     else:
-        for one in found:
-            typer.echo(_line(one))
+        typer.echo(written([asdict(one) for one in found], output))
     if any(one.severity == "error" for one in found):
         raise typer.Exit(Exit.FAILED)
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from datetime import timedelta
-from enum import StrEnum
 from itertools import chain
 from pathlib import Path
 from typing import Annotated
@@ -24,6 +22,7 @@ from idlewin.cli.connection import (
     edits,
     in_sight,
 )
+from idlewin.cli.output import Form, Output, written
 from idlewin.codec import decision_json
 from idlewin.core import timing
 from idlewin.core.account import said
@@ -42,13 +41,6 @@ from idlewin.ports import LookError
 from idlewin.wiring import Explaining, explaining
 
 
-class Output(StrEnum):
-    """How the answer is written."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
 def explain(
     rule: RuleName,
     prometheus: Prometheus = "",
@@ -56,7 +48,7 @@ def explain(
         Path | None,
         typer.Option(metavar="PATH", help="Take the rule from files; all else is the cluster's."),
     ] = None,
-    output: Annotated[Output, typer.Option("-o", "--output", help="text or json")] = Output.TEXT,
+    output: Output = Form.TEXT,
     picture: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write a PNG of the forecast there.")
     ] = None,
@@ -86,8 +78,8 @@ def explain(
         raise UsageError(f"{rules} has no rule {rule}; it has {', '.join(names)}")
     with in_sight(world.kubernetes):
         situation, decision = _looked(world, rule)
-    if output is Output.JSON:
-        typer.echo(json.dumps(decision_json(decision), indent=2))
+    if output is not Form.TEXT:
+        typer.echo(written(decision_json(decision), output))
     else:
         typer.echo(told(decision))
         arbiters = world.arbiters.told(situation.rule) if situation.rule else ()

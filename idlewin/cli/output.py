@@ -1,11 +1,18 @@
-"""Where a verb writes: files, asked for before the work begins, and tables."""
+"""How a verb answers: text, JSON or YAML, tables; files, asked for before the work begins.
+
+Answers go to standard output, and how far the work is to standard error.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import sys
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from idlewin.errors import UsageError
 
@@ -14,6 +21,26 @@ if TYPE_CHECKING:
 
 #: What reads a pipe wants the whole of a table, however wide.
 _WHOLE = 10_000
+
+
+class Form(StrEnum):
+    """How an answer is written."""
+
+    TEXT = "text"
+    JSON = "json"
+    YAML = "yaml"
+
+
+Output = Annotated[Form, typer.Option("-o", "--output", help="text, json or yaml")]
+
+
+def written(told: object, form: str) -> str:
+    """Plain data as JSON or YAML."""
+    if form == Form.JSON:
+        return json.dumps(told, indent=2)
+    from idlewin.yamlfile import to_yaml  # noqa: PLC0415 - only where YAML is written
+
+    return f"---\n{to_yaml(json.loads(json.dumps(told)))}".rstrip()
 
 
 def writable(*paths: Path | None) -> None:
@@ -52,3 +79,10 @@ def whole_console() -> Console:
 
     width = None if sys.stdout.isatty() else _WHOLE
     return Console(highlight=False, soft_wrap=True, width=width)
+
+
+def aside() -> Console:
+    """For how far long work is: whatever reads the answer does not see it."""
+    from rich.console import Console  # noqa: PLC0415
+
+    return Console(stderr=True)

@@ -25,7 +25,7 @@ from idlewin.cli.connection import (
     a_catalogue,
     a_url,
 )
-from idlewin.cli.output import folder_writable, writable, write
+from idlewin.cli.output import aside, folder_writable, writable, write
 from idlewin.cli.recorded import all_rules, asked, demo_rule, one_rule, recorded
 from idlewin.cli.replayed import draw, tell
 from idlewin.core.rule import METHODS, Rule
@@ -97,7 +97,7 @@ def replay(
     for chosen, found in _asked(rule, trace, card, options, timedelta(days=days)):
         now = _by_method(chosen, method)
         cases = [replace(one, rule=now, seed=seed, catalogue=catalogue) for one in found]
-        all_results += (results := cards.run(cases, console))
+        all_results += (results := cards.run(cases, aside()))
         tell(now, results, console)
     if json_out is not None:
         write(json_out, json.dumps([as_dict(result) for result in all_results], indent=1) + "\n")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -20,6 +18,7 @@ from idlewin.cli.connection import (
     a_url,
     edits,
 )
+from idlewin.cli.output import Form, Output, written
 from idlewin.codec import write_source
 from idlewin.core.pool import RuleObject
 from idlewin.errors import Exit, UsageError
@@ -29,13 +28,6 @@ from idlewin.rulefile import read_files
 PROBE = "probe"
 #: Narrower, what a source sees would be one word a line.
 WIDE = 140
-
-
-class Output(StrEnum):
-    """How the answer is written."""
-
-    TEXT = "text"
-    JSON = "json"
 
 
 _What = Annotated[
@@ -57,7 +49,7 @@ _Cluster = Annotated[
 
 def sources(
     what: _What = None,
-    output: Annotated[Output, typer.Option("-o", "--output", help="text or json")] = Output.TEXT,
+    output: Output = Form.TEXT,
     sources: Sources = None,
     most: _Most = 5,
     cluster: _Cluster = False,
@@ -93,9 +85,9 @@ def sources(
         raise UsageError(f"{first} and more: name one source, or none, or write probe first")
     elif first:
         typer.echo(_one(catalogue, first, output))
-    elif output is Output.JSON:
+    elif output is not Form.TEXT:
         told = [write_source(source) for source in catalogue.sources.values()]
-        typer.echo(json.dumps(told, indent=2))
+        typer.echo(written(told, output))
     else:
         _table(catalogue)
 
@@ -110,7 +102,7 @@ def _of_files(paths: list[str]) -> list[RuleObject]:
     return list(found.objects)
 
 
-def _one(catalogue: Catalogue, name: str, output: Output) -> str:
+def _one(catalogue: Catalogue, name: str, output: Form) -> str:
     source = catalogue.sources.get(name)
     if source is None:
         if Path(name).exists():
@@ -118,11 +110,11 @@ def _one(catalogue: Catalogue, name: str, output: Output) -> str:
                 f"{name} is a file, and no source; for its rules: sources probe {name}"
             )
         raise UsageError(f"there is no source {name}; {nearest(name, catalogue.sources)}")
-    written = write_source(source)
-    if output is Output.JSON:
-        return json.dumps(written, indent=2)
+    told = write_source(source)
+    if output is not Form.TEXT:
+        return written(told, output)
     lines = []
-    for field, value in written.items():
+    for field, value in told.items():
         text = ", ".join(value) if isinstance(value, list) else str(value).strip()
         if "\n" in text:
             text = "".join(f"\n  {line}" for line in text.splitlines())
@@ -147,12 +139,12 @@ def _table(catalogue: Catalogue) -> None:
     console.print(table)
 
 
-def _probe(options: Options, rules: list[RuleObject], output: Output, most: int) -> None:
+def _probe(options: Options, rules: list[RuleObject], output: Form, most: int) -> None:
     from idlewin.cli.surveyed import as_dict, lines, surveyed  # noqa: PLC0415 - half a second
 
     found = surveyed(options, rules)
-    if output is Output.JSON:
-        typer.echo(json.dumps(as_dict(found, most), indent=2))
+    if output is not Form.TEXT:
+        typer.echo(written(as_dict(found, most), output))
     else:
         for line in lines(found, most):
             typer.echo(line)

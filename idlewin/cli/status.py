@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -12,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from idlewin.cli.connection import Context, Kubeconfig, edits
-from idlewin.cli.output import whole_console
+from idlewin.cli.output import whole_console, written
 from idlewin.codec import write_status
 from idlewin.core.account import said
 from idlewin.core.pool import RuleObject
@@ -64,7 +63,7 @@ def status(
     def show(rules: list[RuleObject]) -> None:
         if output in (Output.JSON, Output.YAML):
             told = [_as_dict(one) for one in rules]
-            typer.echo(_written(told[0] if rule else told, output))
+            typer.echo(written(told[0] if rule else told, output))
         elif not rules:
             typer.echo("there is no rule; write one and kubectl apply -f it")
         else:
@@ -84,14 +83,6 @@ def status(
             if output not in (Output.JSON, Output.YAML):
                 typer.echo(f"\n{format_instant(cluster.clock.now())}")
             show(seen := now)
-
-
-def _written(told: object, output: Output) -> str:
-    if output is Output.JSON:
-        return json.dumps(told, indent=2)
-    from idlewin.yamlfile import to_yaml  # noqa: PLC0415 - only where YAML is written
-
-    return f"---\n{to_yaml(told)}".rstrip()
 
 
 def _print(rules: Sequence[RuleObject], now: datetime, *, whole: bool, wide: bool) -> None:

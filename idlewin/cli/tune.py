@@ -32,7 +32,7 @@ from idlewin.cli.connection import (
     a_catalogue,
     a_url,
 )
-from idlewin.cli.output import writable, write
+from idlewin.cli.output import aside, writable, write
 from idlewin.cli.progress import Lines
 from idlewin.cli.recorded import asked, demo_rule, one_rule, recorded
 from idlewin.cli.tuned import Found, diff, drawn, table, texts, told, verdict
@@ -131,7 +131,7 @@ def tune(
         cases = [asked(now, document.name, options)]
     _judged(cases := [replace(case, catalogue=catalogue) for case in cases])
     console = Console()
-    found = _run(now, cases, wanted, cores or os.cpu_count() or 1, console)
+    found = _run(now, cases, wanted, cores or os.cpu_count() or 1, aside())
     console.print(table(found))
     drawn(picture, found, document.name, console)
     if json_out is not None:

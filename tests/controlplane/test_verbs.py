@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
 import signal
 import threading
 import urllib.request
@@ -58,18 +59,21 @@ class Life:
     def running(self) -> Running:
         return Running(self.plane, self.things, self.folder, NO_PROMETHEUS)
 
-    def lend(self, window: int) -> str:
-        """A window with work under a contract on the cards, and some that has none: its name."""
+    def lend(self, window: int, running: Running) -> None:
+        """A window with work under a contract on the cards, and some that has none."""
         job = f"leaves-{window}"
         spec = {"minAvailable": 1, "selector": {"matchLabels": {"job-name": job}}}
         self.plane.api.post(BUDGETS, {"metadata": {"name": job}, "spec": spec})
         self.scene.make_job(job, retries=5)
         self.scene.wait_phase("Harvesting")
         wait_for("work under a contract", lambda: self.scene.job_runs(job))
-        # Kueue is quicker than the controller, which would close the queue for it.
-        self.scene.make_job(f"stays-{window}", contract=False)
-        wait_for("work without one", lambda: self.scene.job_runs(f"stays-{window}"))
-        return job
+        # Else the controller may close the queue for it, before Kueue has let it in.
+        os.kill(running.process.pid, signal.SIGSTOP)
+        try:
+            self.scene.make_job(f"stays-{window}", contract=False)
+            wait_for("work without one", lambda: self.scene.job_runs(f"stays-{window}"))
+        finally:
+            os.kill(running.process.pid, signal.SIGCONT)
 
     def without_kueue(self, window: int, seen: Callable[[], object]) -> None:
         """What agreed to it goes, budget or not; then the rest ends, and Kueue comes back."""
@@ -118,7 +122,7 @@ def call(port: int, rule: str) -> None:
 def by_the_controller(life: Life) -> Running:
     running = life.running()
     running.__enter__()
-    life.lend(1)
+    life.lend(1, running)
     life.plane.kill("kueue", signal.SIGKILL)
     call(running.process.port, life.scene.name)
     life.without_kueue(1, life.scene.served)
@@ -133,7 +137,7 @@ def by_the_watchdog(life: Life, running: Running) -> None:
     with pytest.raises(SystemExit) as end:
         main(["resume", scene.name, "--kubeconfig", str(life.plane.kubeconfig)])
     assert not end.value.code
-    life.lend(2)
+    life.lend(2, running)
     running.process.kill()
     life.plane.kill("kueue", signal.SIGKILL)
     life.plane.api.delete(scene.rule_path)
