@@ -18,7 +18,7 @@ from idlewin.core.load import History
 from idlewin.core.phase import Phase
 from idlewin.core.reason import Reason
 from idlewin.core.rule import Rule
-from idlewin.core.score import Delays, Score, Timeline, foreseen, late_at, reactive, score
+from idlewin.core.score import Delays, Score, Timeline, foreseen, reactive, score, waits
 from idlewin.core.text import format_duration, format_instant
 from idlewin.core.window import Span, clipped, merged, total, without
 
@@ -99,7 +99,8 @@ class Result:
     ours: Score
     reactive: Score
     oracle: Score
-    late: tuple[datetime, ...]
+    waits: tuple[Span, ...]
+    """Late returns, each from its first user until serving was back."""
     reasons: dict[str, int]
     kept: dict[Reason, timedelta]
     """Idle time that was not lent, by the reason for staying; the longest first."""
@@ -116,6 +117,11 @@ class Result:
     def idle(self) -> timedelta:
         """Time without demand in it."""
         return total(without((self.over,), (*self.case.busy, *self.case.unknown)))
+
+    @property
+    def longest_wait(self) -> timedelta:
+        """The longest that a user waited for serving."""
+        return max((wait.length for wait in self.waits), default=timedelta())
 
     @property
     def batch(self) -> tuple[Span, ...]:
@@ -165,7 +171,7 @@ def replay(case: Case, run: Run, tell: Callable[[datetime, str], None]) -> Resul
         ours=scored(timeline),
         reactive=scored(reactive(taken, over, case.delays)),
         oracle=scored(foreseen(taken, over, case.delays)),
-        late=late_at(case.busy, timeline, over),
+        waits=waits(case.busy, timeline, over),
         reasons=recording.reasons(),
         kept=_kept(recording, case.busy, over),
         prices=_prices(recording, over),
@@ -239,7 +245,10 @@ def as_dict(result: Result) -> dict[str, object]:
             if result.over.start <= at and phase in (Phase.HARVESTING, Phase.SERVING)
         ],
         "late_return_price_minutes": list(result.prices),
-        "late_returns_at": [at.isoformat() for at in result.late],
+        "late_returns_at": [wait.start.isoformat() for wait in result.waits],
+        "late_returns_waited_minutes": [
+            round(wait.length / timedelta(minutes=1), 1) for wait in result.waits
+        ],
     }
 
 

@@ -27,11 +27,13 @@ from idlewin.cli.connection import (
 )
 from idlewin.cli.output import aside, folder_writable, writable, write
 from idlewin.cli.recorded import all_rules, asked, demo_rule, one_rule, recorded
+from idlewin.cli.replay_page import Replayed, part
 from idlewin.cli.replayed import draw, tell
 from idlewin.core.rule import METHODS, Rule
 from idlewin.errors import UsageError
 from idlewin.observe import PAST
 from idlewin.options import Options
+from idlewin.picture.page import page
 from idlewin.replay import Case, as_dict
 
 _RuleFile = Annotated[
@@ -58,6 +60,12 @@ _Method = Annotated[
 _Json = Annotated[
     Path | None, typer.Option("--json", metavar="FILE", help="Write the figures there.")
 ]
+_Page = Annotated[
+    Path | None,
+    typer.Option(
+        "--page", metavar="FILE", help="Write all of it there as a page, with a picture a card."
+    ),
+]
 _Pictures = Annotated[Path | None, typer.Option(metavar="DIR", help="Write a PNG a card there.")]
 _Seed = Annotated[int, typer.Option(metavar="NUMBER", help="Of the simulated cluster.")]
 _Demo = Annotated[bool, typer.Option("--demo", help="The packaged rule and trace, all cards.")]
@@ -69,6 +77,7 @@ def replay(
     card: _Card = None,
     method: _Method = None,
     json_out: _Json = None,
+    page_out: _Page = None,
     pictures: _Pictures = None,
     seed: _Seed = 1,
     demo: _Demo = False,
@@ -92,15 +101,21 @@ def replay(
     )
     drawn = pictures or (Path("out") if demo else None)
     folder_writable(drawn)
-    writable(json_out)
-    console, all_results = Console(), []
-    for chosen, found in _asked(rule, trace, card, options, timedelta(days=days)):
+    if demo and page_out is None:
+        page_out = Path("out/replay.html")
+    writable(json_out, page_out)
+    console, all_results, parts = Console(), [], []
+    for name, chosen, found in _asked(rule, trace, card, options, timedelta(days=days)):
         now = _by_method(chosen, method)
         cases = [replace(one, rule=now, seed=seed, catalogue=catalogue) for one in found]
         all_results += (results := cards.run(cases, aside()))
         tell(now, results, console)
+        parts.append(part(Replayed(name=name, rule=now, results=results)))
     if json_out is not None:
         write(json_out, json.dumps([as_dict(result) for result in all_results], indent=1) + "\n")
+    if page_out is not None:
+        write(page_out, page(parts, _history(trace, prometheus, days, demo=demo)))
+        console.print(f"page: {page_out}")
     if drawn is not None:
         draw(all_results, drawn, console)
 
@@ -118,14 +133,23 @@ def _understood(rule: Path | None, trace: Path | None, prometheus: str, *, demo:
 
 def _asked(
     rule: Path | None, trace: Path | None, card: list[str] | None, options: Options, past: timedelta
-) -> Iterator[tuple[Rule, list[Case]]]:
-    """Each rule with its cases. Raises UsageError and UnreachableError."""
+) -> Iterator[tuple[str, Rule, list[Case]]]:
+    """Each rule by its name with its cases. Raises UsageError and UnreachableError."""
     if rule is None or trace is not None:
-        _, chosen = one_rule(rule or demo_rule(), options.catalogue)
-        yield chosen, recorded(chosen, trace or traces.sample(), card)
+        document, chosen = one_rule(rule or demo_rule(), options.catalogue)
+        yield document.name, chosen, recorded(chosen, trace or traces.sample(), card)
         return
     for document, chosen in all_rules(rule, options.catalogue):
-        yield chosen, [asked(chosen, document.name, options, past)]
+        yield document.name, chosen, [asked(chosen, document.name, options, past)]
+
+
+def _history(trace: Path | None, prometheus: str, days: int, *, demo: bool) -> str:
+    """Whose demand it was, in a sentence."""
+    if demo:
+        return "Demand: the packaged trace."
+    if trace is not None:
+        return f"Demand: {trace.name}."
+    return f"Demand: what {prometheus} remembers of the last {days} days."
 
 
 def _by_method(rule: Rule, method: str | None) -> Rule:

@@ -23,6 +23,7 @@ from idlewin.tune import allowed
 #: So many reasons for staying are told; the others make up little.
 MOST_REASONS = 5
 HOUR = timedelta(hours=1)
+MINUTE = timedelta(minutes=1)
 
 
 def tell(rule: Rule, results: Sequence[Result], console: Console) -> None:
@@ -30,24 +31,25 @@ def tell(rule: Rule, results: Sequence[Result], console: Console) -> None:
     console.print(_by_card(results))
     console.print(_side_by_side(results))
     console.print(_kept_back(results))
-    for line in (*_nothing_lent(results), *_verdict(rule, results)):
+    for line in (*nothing_lent(results), *verdict(rule, results)):
         console.print(line, highlight=False)
 
 
 def _by_card(results: Sequence[Result]) -> Table:
     table = Table(title="idlewin, card by card", title_justify="left")
-    table.add_column("card")
-    for name in ("idle", "harvested", "of oracle", "windows", "late"):
+    table.add_column("card", no_wrap=True)
+    for name in ("idle", "harvested", "of oracle", "windows", "late", "wait"):
         table.add_column(name, justify="right")
     for result in results:
         ours = result.ours
         table.add_row(
             result.case.card,
-            _hours(result.idle),
-            _hours(ours.harvested),
+            hours(result.idle),
+            hours(ours.harvested),
             f"{ours.share:.0%}",
             str(ours.windows),
             str(ours.late_returns),
+            minutes(result.longest_wait),
         )
     return table
 
@@ -59,14 +61,18 @@ def _kept_back(results: Sequence[Result]) -> Table:
     table.add_column("reason")
     table.add_column("hours", justify="right")
     table.add_column("it means")
+    for reason, time in longest(results):
+        table.add_row(reason.value, hours(time), reason.meaning)
+    return table
+
+
+def longest(results: Sequence[Result]) -> list[tuple[Reason, timedelta]]:
+    """What stood in the way longest, and how long, of all cards together."""
     together: dict[Reason, timedelta] = defaultdict(timedelta)
     for result in results:
         for reason, time in result.kept.items():
             together[reason] += time
-    longest = sorted(together.items(), key=lambda item: -item[1])
-    for reason, time in longest[:MOST_REASONS]:
-        table.add_row(reason.value, _hours(time), reason.meaning)
-    return table
+    return sorted(together.items(), key=lambda item: -item[1])[:MOST_REASONS]
 
 
 def _side_by_side(results: Sequence[Result]) -> Table:
@@ -75,11 +81,10 @@ def _side_by_side(results: Sequence[Result]) -> Table:
     for name in ("harvested", "of oracle", "windows", "on time", "late", "late a week"):
         table.add_column(name, justify="right")
     weeks = sum(result.weeks for result in results)
-    names = ("idlewin", "reactive", "oracle")
-    for name, score in zip(names, _totals(results), strict=True):
+    for name, score in totals(results):
         table.add_row(
             name,
-            _hours(score.harvested),
+            hours(score.harvested),
             f"{score.share:.0%}",
             str(score.windows),
             str(score.on_time),
@@ -89,19 +94,26 @@ def _side_by_side(results: Sequence[Result]) -> Table:
     return table
 
 
-def _hours(value: timedelta) -> str:
+def hours(value: timedelta) -> str:
+    """In words of a table: whole hours."""
     return f"{value / HOUR:.0f} h"
 
 
-def _totals(results: Sequence[Result]) -> tuple[Score, Score, Score]:
+def minutes(value: timedelta) -> str:
+    """In words of a table: whole minutes."""
+    return f"{value / MINUTE:.0f} min"
+
+
+def totals(results: Sequence[Result]) -> tuple[tuple[str, Score], ...]:
+    """Who decides, and what all cards came to by that."""
     return (
-        summed([result.ours for result in results]),
-        summed([result.reactive for result in results]),
-        summed([result.oracle for result in results]),
+        ("idlewin", summed([result.ours for result in results])),
+        ("reactive", summed([result.reactive for result in results])),
+        ("oracle", summed([result.oracle for result in results])),
     )
 
 
-def _nothing_lent(results: Sequence[Result]) -> Iterator[str]:
+def nothing_lent(results: Sequence[Result]) -> Iterator[str]:
     """A card that was never lent, and what stood in the way most."""
     for result in results:
         if result.ours.windows or not result.kept:
@@ -122,11 +134,12 @@ def _span(minutes: Sequence[float]) -> str:
     return f"{least} h" if least == most else f"{least} to {most} h"
 
 
-def _verdict(rule: Rule, results: Sequence[Result]) -> Iterator[str]:
-    ours, reactive, _ = _totals(results)
+def verdict(rule: Rule, results: Sequence[Result]) -> Iterator[str]:
+    """What it comes to, in words."""
+    (_, ours), (_, reactive), _ = totals(results)
     weeks = sum(result.weeks for result in results)
     yield (
-        f"idlewin lent {_hours(ours.harvested)} that would have been lost, and was late "
+        f"idlewin lent {hours(ours.harvested)} that would have been lost, and was late "
         f"{_times(ours.late_returns)} in {weeks:.3g} card-week{'s' * (weeks != 1)}: "
         f"{ours.late_returns / weeks:.1f} a week."
     )
@@ -137,17 +150,18 @@ def _verdict(rule: Rule, results: Sequence[Result]) -> Iterator[str]:
     )
     yield (
         "The oracle knows the future, and both keep to the rule's calendar. Late: a user came "
-        "before serving was ready."
+        "before serving was ready; wait: the longest of such a user."
     )
 
 
 def _budget(rule: Rule, results: Sequence[Result], late: int) -> str:
     """What the rule's budget allows, and whether it was held, as far as chance lets one tell."""
-    if rule.calendar_only or rule.forecast.method == "oracle":
+    most = budgeted(rule, results)
+    if most is None:
         return "No budget is looked at: " + (
             "the calendar decides alone." if rule.calendar_only else "the future is known."
         )
-    most, weeks = allowed(rule, [result.case for result in results]), sum(r.weeks for r in results)
+    weeks = sum(result.weeks for result in results)
     share = rule.forecast.budget.share
     each = f"{format_share(share)} of the returns" if share else f"{most / weeks:.2g} a week"
     budget = f"The rule's budget is {each}, here {most:.3g}"
@@ -162,26 +176,38 @@ def _budget(rule: Rule, results: Sequence[Result], late: int) -> str:
     )
 
 
+def budgeted(rule: Rule, results: Sequence[Result]) -> float | None:
+    """So many may be late in the time that was judged; None: no budget is looked at."""
+    if rule.calendar_only or rule.forecast.method == "oracle":
+        return None
+    return allowed(rule, [result.case for result in results])
+
+
 def _times(count: int) -> str:
     return "once" if count == 1 else f"{count} times"
+
+
+def days_of(result: Result) -> Days:
+    """What a picture shows of a card."""
+    return Days(
+        card=result.case.card,
+        method=result.case.rule.forecast.method,
+        over=result.over,
+        busy=result.case.busy,
+        unknown=result.case.unknown,
+        batch=result.batch,
+        late=tuple(wait.start for wait in result.waits),
+        score=result.ours,
+        zone=result.case.rule.window.calendar.time_zone,
+    )
 
 
 def draw(results: Sequence[Result], folder: Path, console: Console) -> None:
     """A picture a card."""
     for result in results:
         path = folder / f"replay-{result.case.card.replace('/', '-').replace('#', '-')}.png"
-        days = Days(
-            card=result.case.card,
-            method=result.case.rule.forecast.method,
-            over=result.over,
-            busy=result.case.busy,
-            batch=result.batch,
-            late=result.late,
-            score=result.ours,
-            zone=result.case.rule.window.calendar.time_zone,
-        )
         try:
-            draw_days(days, path)
+            draw_days(days_of(result), path)
         except PictureError as error:
             console.print(f"no picture: {error}")
             return

@@ -129,15 +129,15 @@ def score(
     )
 
 
-def late_at(busy: Iterable[Span], timeline: Timeline, over: Span) -> tuple[datetime, ...]:
-    """When demand first found serving away, once an absence; as many as ``late_returns``."""
+def waits(busy: Iterable[Span], timeline: Timeline, over: Span) -> tuple[Span, ...]:
+    """From when demand first found serving away until it was back; as many as ``late_returns``."""
     runs = clipped(merged(busy), over)
     if not runs:
         return ()
     judged = Span(over.start, runs[-1].end)
     absences = _absences(timeline.phases, judged, over.end)
-    met = (_met(runs, absence.span) for absence in absences)
-    return tuple(found[0].start for found in met if found)
+    met = ((_met(runs, absence.span), absence.span.end) for absence in absences)
+    return tuple(Span(found[0].start, back) for found, back in met if found)
 
 
 def gaps(busy: Iterable[Span], over: Span) -> tuple[Span, ...]:

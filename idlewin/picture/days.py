@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 from idlewin.core.score import Score
-from idlewin.core.window import Span, clipped
+from idlewin.core.window import Span, clipped, without
 from idlewin.picture import canvas, save
 
 if TYPE_CHECKING:
@@ -41,6 +41,8 @@ class Days:
     """When batch ran on the card."""
     late: tuple[datetime, ...]
     """When demand found serving away."""
+    unknown: tuple[Span, ...] = ()
+    """When nothing was recorded; left blank."""
     score: Score
     zone: str = "UTC"
     """The zone whose days are the rows."""
@@ -49,7 +51,7 @@ class Days:
 def draw(days: Days, to: Path) -> None:
     """Draw one row per local day into a PNG, 1200 pixels wide. Raises PictureError."""
     figure_of = canvas()
-    rows = _local_days(days)
+    rows = local_days(days)
     height = _HEAD + _ROW * len(rows) + _FOOT
     figure = figure_of(figsize=(_WIDTH, height), dpi=100)
     # Margins in inches: an automatic layout moves the days when the legend is outside.
@@ -94,7 +96,7 @@ def _draw_day(axes: Axes, days: Days, day: Span, row: int) -> None:
         pieces = [((s.start - day.start) / _HOUR, s.length / _HOUR) for s in clipped(spans, day)]
         axes.broken_barh(pieces, (row - height / 2, height), facecolors=colour, linewidth=0)
 
-    seen = clipped((days.over,), day)
+    seen = clipped(without((days.over,), days.unknown), day)
     bars(seen, _IDLE, 0.94)
     bars(days.batch, _BATCH, _BAR)
     bars(days.busy, _DEMAND, _BAR)
@@ -155,7 +157,7 @@ def _title(days: Days) -> str:
     return f"{days.card}  ·  {days.method}  ·  {length:.3g} days"
 
 
-def _local_days(days: Days) -> list[Span]:
+def local_days(days: Days) -> list[Span]:
     """The local days of the stretch; one with a clock change is 23 or 25 hours long."""
     zone = ZoneInfo(days.zone)
     day: date = days.over.start.astimezone(zone).date()

@@ -14,11 +14,11 @@ import pytest
 from idlewin.backtest.peers import PEERS
 from idlewin.core.forecast import Forecast
 from idlewin.core.rule import METHODS
-from idlewin.core.score import late_at, reactive, score
+from idlewin.core.score import reactive, score, waits
 from idlewin.core.window import Span
 from idlewin.picture import PictureError, front
 from idlewin.picture.curves import draw as draw_curves
-from idlewin.picture.days import Days, _local_days, draw, figures
+from idlewin.picture.days import Days, draw, figures, local_days
 from idlewin.picture.forecast import Drawn, _marks, draw as draw_forecast
 from idlewin.traces import about, busy_spans, load, sample
 
@@ -34,7 +34,7 @@ def the_days(zone: str = "UTC", card: str = "language/m-mid#98") -> Days:
         over=over,
         busy=busy,
         batch=timeline.batch,
-        late=late_at(busy, timeline, over),
+        late=tuple(wait.start for wait in waits(busy, timeline, over)),
         score=score(busy, timeline, over),
         zone=zone,
     )
@@ -58,7 +58,7 @@ def test_rows_are_days_of_the_zone_and_a_clock_change_makes_one_shorter() -> Non
     over = Span(start, start + timedelta(days=3))
     days = the_days("Europe/Vienna")
 
-    rows = _local_days(
+    rows = local_days(
         Days(
             card=days.card,
             method=days.method,

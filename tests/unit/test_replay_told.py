@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from idlewin.cli.recorded import DELAYS
-from idlewin.cli.replayed import _nothing_lent, _verdict
+from idlewin.cli.replayed import nothing_lent, verdict
 from idlewin.core.reason import Reason
 from idlewin.core.rule import Budget
 from idlewin.core.score import NO_SCORE, Timeline
@@ -33,7 +33,7 @@ def a_result(late=0, windows=1, kept=(), prices=(), rule=None):
         ours=replace(NO_SCORE, late_returns=late, windows=windows, harvested=9 * HOUR),
         reactive=NO_SCORE,
         oracle=NO_SCORE,
-        late=(),
+        waits=(),
         reasons={},
         kept=dict.fromkeys(kept, HOUR),
         prices=prices,
@@ -42,7 +42,7 @@ def a_result(late=0, windows=1, kept=(), prices=(), rule=None):
 
 
 def told(rule, *late):
-    return " ".join(_verdict(rule, [a_result(count, rule=rule) for count in late]))
+    return " ".join(verdict(rule, [a_result(count, rule=rule) for count in late]))
 
 
 def test_late_returns_stand_beside_the_budget_and_what_chance_may_do_with_it():
@@ -100,7 +100,7 @@ def test_of_a_rule_that_looks_at_no_demand_no_budget_is_told():
     ],
 )
 def test_a_card_that_was_lent_nothing_says_why(kept, prices, said):
-    (line,) = _nothing_lent([a_result(windows=0, kept=kept, prices=prices), a_result(kept=kept)])
+    (line,) = nothing_lent([a_result(windows=0, kept=kept, prices=prices), a_result(kept=kept)])
 
     assert line.startswith(said)
 

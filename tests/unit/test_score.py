@@ -13,9 +13,9 @@ from idlewin.core.score import (
     Timeline,
     foreseen,
     gaps,
-    late_at,
     reactive,
     score,
+    waits,
 )
 from idlewin.core.window import Span
 
@@ -76,7 +76,7 @@ def test_several_runs_of_demand_in_one_absence_are_one_late_return() -> None:
 
     assert found.late_returns == 1
     assert found.serving_away_while_demand == minutes(1 + 1 + 5)
-    assert late_at(busy, timeline, DAY) == (at(100),)
+    assert [wait.start for wait in waits(busy, timeline, DAY)] == [at(100)]
 
 
 def test_batch_that_runs_beside_demand_is_not_harvest() -> None:
@@ -128,7 +128,7 @@ def test_an_absence_that_never_ends_is_never_on_time() -> None:
 
 def test_without_demand_nothing_is_won_or_lost() -> None:
     assert score((), lived(*LENT, batch=runs((72, 150))), DAY) == NO_SCORE
-    assert late_at((), lived(*LENT), DAY) == ()
+    assert waits((), lived(*LENT), DAY) == ()
 
 
 def test_constant_demand_leaves_nothing_to_harvest() -> None:
