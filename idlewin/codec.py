@@ -106,7 +106,9 @@ def _without_nulls(value: Any) -> Any:
 # -- statuses
 
 #: Parts of a status from which nothing is decided that giving back needs.
-_TELLS = frozenset({"reason", "message", "conditions", "leadTimes", "observedGeneration"})
+_TELLS = frozenset(
+    {"reason", "message", "conditions", "leadTimes", "observedGeneration", "tallies"}
+)
 
 
 def read_status(stored: Mapping[str, Any] | None) -> tuple[Status | None, str]:

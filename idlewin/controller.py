@@ -34,6 +34,7 @@ from idlewin.core.reason import Reason
 from idlewin.core.rule import OnReturn
 from idlewin.core.situation import Rehearsal, Situation
 from idlewin.core.status import Status
+from idlewin.core.tally import Tallies
 from idlewin.memory import Memory
 from idlewin.observe import SECOND, Observer
 from idlewin.ports import Clock, Cluster, Journal, Lease, LookError, Metrics
@@ -286,7 +287,14 @@ def _unheard(outcomes: tuple[Outcome, ...]) -> bool:
 
 
 def _essence(status: Status) -> Status:
-    """A status without what only tells: reason, message, conditions."""
+    """A status without what only tells: reason, message, conditions, tallies."""
     return replace(
-        status, reason="", message="", conditions=(), observed_generation=0, until=None, since=None
+        status,
+        reason="",
+        message="",
+        conditions=(),
+        observed_generation=0,
+        until=None,
+        since=None,
+        tallies=Tallies(),
     )

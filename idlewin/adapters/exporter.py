@@ -23,6 +23,7 @@ from idlewin.adapters.journal import moved
 from idlewin.core.decision import Decision, Outcome
 from idlewin.core.load import Level
 from idlewin.core.phase import Phase
+from idlewin.core.rule import Mode
 from idlewin.core.status import Truth
 
 #: From a cycle that only compares, to one that waits for a slow API server.
@@ -49,6 +50,20 @@ METRICS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "idlewin_harvested_card_seconds_total": (
         ("rule",),
         "Card-seconds in which batch pods ran in a window.",
+    ),
+    "idlewin_tally_since_timestamp_seconds": (
+        ("rule", "mode"),
+        "When a mode's tally began: Observe has what would have been, Act what was.",
+    ),
+    "idlewin_tally_windows_total": (("rule", "mode"), "Windows, by the tally."),
+    "idlewin_tally_lent_card_seconds_total": (
+        ("rule", "mode"),
+        "Card-seconds from when batch could run until giving back began, by the tally.",
+    ),
+    "idlewin_tally_late_returns_total": (("rule", "mode"), "Late returns, by the tally."),
+    "idlewin_tally_waited_seconds_total": (
+        ("rule", "mode"),
+        "How long the users of late returns waited, by the tally.",
     ),
     "idlewin_budget_allowed": (("rule",), "Late returns that the budget allows in four weeks."),
     "idlewin_budget_spent": (("rule",), "Late returns of the last four weeks."),
@@ -199,6 +214,14 @@ def _add_decision(told: dict[str, Samples], rule: str, decision: Decision) -> No
     told["idlewin_returns_total"][rule,] = counters.returns
     told["idlewin_windows_total"][rule,] = counters.windows
     told["idlewin_harvested_card_seconds_total"][rule,] = counters.harvested_card_seconds
+    for mode, tally in ((Mode.OBSERVE, status.tallies.observe), (Mode.ACT, status.tallies.act)):
+        if tally is not None and tally.since is not None:
+            key = rule, mode.value
+            told["idlewin_tally_since_timestamp_seconds"][key] = tally.since.timestamp()
+            told["idlewin_tally_windows_total"][key] = tally.windows
+            told["idlewin_tally_lent_card_seconds_total"][key] = tally.lent_card_seconds
+            told["idlewin_tally_late_returns_total"][key] = tally.late_returns
+            told["idlewin_tally_waited_seconds_total"][key] = tally.waited_seconds
     if status.budget.price:
         told["idlewin_budget_allowed"][rule,] = status.budget.allowed
         told["idlewin_budget_spent"][rule,] = status.budget.spent

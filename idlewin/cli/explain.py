@@ -24,7 +24,7 @@ from idlewin.cli.connection import (
 )
 from idlewin.cli.output import Form, Output, written
 from idlewin.codec import decision_json
-from idlewin.core import timing
+from idlewin.core import tallying, timing
 from idlewin.core.account import said
 from idlewin.core.calendar import Calendar, zone as calendar_zone
 from idlewin.core.decision import Decision
@@ -139,6 +139,7 @@ def _beside(s: Situation) -> Iterator[str]:
             yield _forecast(s.outlook, s.rule.window.min)
     if text := said(s.status.budget):
         yield text
+    yield from tallying.told(s.status.tallies)
     yield from ends(s)
     for refusal in s.refusals:
         yield f"{refusal.fault}: {refusal.text}"

@@ -16,6 +16,8 @@ from idlewin.codec import write_status
 from idlewin.core.account import said
 from idlewin.core.pool import RuleObject
 from idlewin.core.status import Status, Truth
+from idlewin.core.tally import Tally
+from idlewin.core.tallying import told
 from idlewin.core.text import format_duration, format_instant
 from idlewin.errors import UnreachableError
 
@@ -24,7 +26,7 @@ WATCH_EVERY = timedelta(seconds=2)
 TITLES = (
     "RULE", "MODE", "PHASE", "REASON", "SINCE", "UNTIL", "WINDOWS", "LATE", "HARVESTED",
 )  # fmt: skip
-WIDE = ("CARDS", "SERVING", "QUEUES", "LAST START-UP", "RETURNS")
+WIDE = ("CARDS", "SERVING", "QUEUES", "LAST START-UP", "RETURNS", "OBSERVED", "ACTED")
 #: Of these conditions False is the bad news; of all others True is.
 _GOOD = frozenset({"Ready", "LoadKnown"})
 
@@ -110,7 +112,16 @@ def _more(one: RuleObject) -> list[str]:
         ", ".join(queue.cluster_queue for queue in rule.batch.queues) if rule else "",
         format_duration(timedelta(seconds=max(starts))) if starts else "",
         str(status.counters.returns),
+        _tallied(status.tallies.observe),
+        _tallied(status.tallies.act),
     ]
+
+
+def _tallied(tally: Tally | None) -> str:
+    """What was lent, or would have been, and how often that was late."""
+    if tally is None:
+        return ""
+    return f"{tally.lent_card_seconds / 3600:.1f} card-h, {tally.late_returns} late"
 
 
 def _row(one: RuleObject, now: datetime) -> list[str]:
@@ -146,6 +157,8 @@ def _lines(one: RuleObject, *, whole: bool) -> list[str]:
         lines.append(f"{one.name}: {one.status.reason}: {one.status.message}")
     if whole and one.status and (text := said(one.status.budget)):
         lines.append(f"{one.name}: {text}")
+    if whole and one.status:
+        lines += [f"{one.name}: {text}" for text in told(one.status.tallies)]
     if one.wake_until:
         lines.append(f"{one.name}: claimed until {format_instant(one.wake_until)}")
     for condition in one.status.conditions if one.status else ():

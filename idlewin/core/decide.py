@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from idlewin.core import account, failure, follow, opening, takeover, timing, whose
+from idlewin.core import account, failure, follow, opening, takeover, tallying, timing, whose
 from idlewin.core.batch import may_open
 from idlewin.core.condition import alarming, conditions
 from idlewin.core.decision import Action, Check, Checks, Decision, HoldRule, Remember
@@ -135,6 +135,7 @@ def _decision(
     after = replace(s, object=replace(s.object, status=status))
     actions = plan(after, row.target)
     status = owed_by(after, actions)
+    status = tallying.counted(s, row, stored, status)
     first = tuple(action for action in actions if isinstance(action, HoldRule))
     rest: tuple[Action, ...] = tuple(a for a in actions if not isinstance(a, HoldRule))
     if status != stored:
@@ -149,7 +150,7 @@ def _decision(
         checks=checks,
         status=status,
         actions=first + rest,
-        revisit_at=revisit,
+        revisit_at=min([revisit, *tallying.due(s, status.tallies)]),
         load=s.load,
         alarms=tuple(c.message for c in status.conditions if c.type in alarming(status)),
     )

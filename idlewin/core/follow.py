@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
-from idlewin.core import account, failure, frozen, measure, takeover, timing, whose
+from idlewin.core import account, failure, frozen, measure, takeover, tallying, timing, whose
 from idlewin.core.load import Level
 from idlewin.core.phase import Phase, Row
 from idlewin.core.reason import Reason
@@ -23,8 +23,6 @@ from idlewin.core.status import (
 CORRECTIONS = 3
 #: No leader is frozen over so many changes of phase.
 LOST = 1000
-#: Reasons that mean a user was there before serving was.
-LATE = frozenset({Reason.DEMAND_RETURNED, Reason.WAKE_CLAIMED, Reason.SERVING_RAISED})
 #: Reasons that say nothing of the next handover: they do not clear what went wrong before.
 UNTRIED = frozenset(
     {
@@ -175,7 +173,7 @@ def _closed(s: Situation, status: Status) -> Status:
     window = s.window
     assert window is not None  # noqa: S101 - RESTORING has a window
     began = window.give_back
-    late = (began in LATE or s.load.level is Level.BUSY) and bool(window.targets)
+    late = (began in tallying.LATE or s.load.level is Level.BUSY) and bool(window.targets)
     counters = status.counters
     failed = failure.of_return(window) or window.failure
     good = not failed and began not in UNTRIED

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from idlewin.core.phase import Phase
 from idlewin.core.rule import OnReturn, QueueClass
+from idlewin.core.tally import Tallies
 from idlewin.core.target import OnOverdue, Ref, Scaled
 from idlewin.core.text import SCHEMA, Duration, camel
 
@@ -259,5 +260,6 @@ class Status:
     opening_seconds: tuple[int, ...] = ()
     """How long it took to give the cards away, the latest last."""
     budget: Account = field(default_factory=Account)
+    tallies: Tallies = field(default_factory=Tallies)
     conditions: tuple[Condition, ...] = ()
     observed_generation: int = 0

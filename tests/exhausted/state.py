@@ -15,6 +15,7 @@ from idlewin.core.phase import GIVING_BACK, Phase
 from idlewin.core.pool import StopPolicy
 from idlewin.core.reason import Reason
 from idlewin.core.status import Account, Counters, Status
+from idlewin.core.tally import Tallies
 
 NOW = datetime(2026, 3, 4, 1, 0, tzinfo=UTC)
 OPEN, HOLD, DRAIN = StopPolicy.NONE, StopPolicy.HOLD, StopPolicy.HOLD_AND_DRAIN
@@ -175,6 +176,7 @@ def _plain(status: Status) -> Status:
         lead_times=(),
         opening_seconds=(),
         budget=Account(),
+        tallies=Tallies(),
         conditions=(),
         observed_generation=1,
     )

@@ -15,6 +15,7 @@ from idlewin.core.phase import TRANSITIONS, Phase
 from idlewin.core.pool import Record, Role, StopPolicy
 from idlewin.core.rule import Mode, OnReturn
 from idlewin.core.status import Counters
+from idlewin.core.tally import Tallies, Tally, WouldBe
 from tests.builders import (
     HOUR,
     MINUTE,
@@ -228,3 +229,44 @@ def test_deciding_twice_on_what_was_written_writes_no_status_again(situation):
 
     if not again.changes_phase and again.reason is first.reason:
         assert again.status == first.status
+
+
+minutes = st.integers(-90, 90) | st.integers(-(10**9), 4 * 10**9)
+instants = st.one_of(st.none(), minutes.map(lambda n: NOW + n * MINUTE))
+counts = st.integers(0, 9)
+tallies = st.builds(
+    Tallies,
+    observe=st.none()
+    | st.builds(Tally, since=instants, until=instants, windows=counts, late_returns=counts),
+    act=st.none()
+    | st.builds(Tally, since=instants, until=instants, windows=counts, late_returns=counts),
+    would_be=st.none()
+    | st.builds(
+        WouldBe,
+        opened_at=instants,
+        back_at=instants,
+        wanted_at=instants,
+        again_at=instants,
+        windows_today=st.integers(0, 30),
+        day=st.sampled_from(["", "2026-03-04"]),
+    ),
+    wanted_at=instants,
+)
+
+
+@many
+@given(situations(), tallies)
+def test_nothing_is_decided_by_a_tally(situation, told):
+    """It may have the pool looked at earlier, and the status written; nothing else."""
+
+    def decided(tallies):
+        status = replace(situation.status, tallies=tallies)
+        found = decide(with_rule(situation, status=status))
+        actions = tuple(a for a in found.actions if not isinstance(a, Remember))
+        status = replace(found.status, tallies=Tallies())
+        return replace(found, actions=actions, status=status, revisit_at=NOW), found.revisit_at
+
+    (without, late), (beside, early) = decided(Tallies()), decided(told)
+
+    assert beside == without
+    assert early > NOW or late == NOW

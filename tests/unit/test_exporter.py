@@ -12,6 +12,7 @@ from idlewin.core.load import Level, Load
 from idlewin.core.phase import Phase
 from idlewin.core.reason import Reason
 from idlewin.core.status import Account, Condition, Counters, Status, Truth
+from idlewin.core.tally import Tallies, Tally
 
 NOW = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 ROOT = Path(__file__).parents[2]
@@ -99,6 +100,21 @@ def test_the_budget_is_told_once_a_price_is_known(exporter):
     assert told['idlewin_budget_allowed{rule="b580"}'] == "4.0"
     assert told['idlewin_budget_spent{rule="b580"}'] == "1.0"
     assert told['idlewin_late_return_price_minutes{rule="b580"}'] == "320.0"
+
+
+def test_what_would_have_been_stands_beside_what_was(exporter):
+    exporter.append(a_decision(), ())
+    assert not [key for key in scraped(exporter) if key.startswith("idlewin_tally_")]
+    told = Tally(since=NOW, windows=3, lent_card_seconds=7200, late_returns=1, waited_seconds=90)
+    exporter.append(a_decision(tallies=Tallies(observe=told, act=Tally(since=NOW))), ())
+
+    values = {key: n for key, n in scraped(exporter).items() if key.startswith("idlewin_tally_")}
+
+    def of(mode):
+        return [n for key, n in sorted(values.items()) if f'mode="{mode}"' in key]
+
+    assert of("Observe") == ["1.0", "7200.0", "1.7724528e+09", "90.0", "3.0"]
+    assert of("Act") == ["0.0", "0.0", "1.7724528e+09", "0.0", "0.0"]
 
 
 def test_the_end_of_a_window_is_told_only_while_there_is_one(exporter):
