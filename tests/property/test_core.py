@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
 from hypothesis import given, settings, strategies as st
 
@@ -232,7 +233,8 @@ def test_deciding_twice_on_what_was_written_writes_no_status_again(situation):
 
 
 minutes = st.integers(-90, 90) | st.integers(-(10**9), 4 * 10**9)
-instants = st.one_of(st.none(), minutes.map(lambda n: NOW + n * MINUTE))
+ends = st.sampled_from([datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)])
+instants = st.one_of(st.none(), ends, minutes.map(lambda n: NOW + n * MINUTE))
 counts = st.integers(0, 9)
 tallies = st.builds(
     Tallies,

@@ -62,18 +62,6 @@ def test_a_window_would_open_where_all_else_holds():
     assert decide(observed()).after is Phase.SERVING
 
 
-@pytest.mark.parametrize(
-    "would",
-    [
-        WouldBe(again_at=NOW + MINUTE),
-        WouldBe(windows_today=a_rule().window.max_per_day, day="2026-03-04"),
-    ],
-    ids=["minServing", "maxPerDay"],
-)
-def test_the_pace_of_a_rule_holds_back_what_would_open_too(would):
-    assert after(observed(would)).observe.windows == 0
-
-
 def test_a_user_ends_it_and_waits_for_as_long_as_a_return_is_planned_to_take():
     would = WouldBe(opened_at=NOW - HOUR)
     ended = after(observed(would, busy()))
@@ -137,17 +125,6 @@ def test_it_is_looked_at_again_when_it_would_end():
     )
 
     assert NOW < decision.revisit_at < NOW + 40 * MINUTE
-
-
-def test_a_tally_alone_is_no_reason_to_write():
-    quiet = a_situation(rule=a_rule(mode=Mode.OBSERVE), load=busy())
-    known = replace(quiet, object=replace(quiet.object, status=decide(quiet).status))
-    lost = replace(known, object=replace(known.object, status=replace(
-        known.object.status, tallies=Tallies()
-    )))  # fmt: skip
-
-    assert decide(lost).actions == ()
-    assert decide(quiet).status.tallies.observe.since == NOW
 
 
 def test_in_act_the_same_is_counted_of_what_was():
