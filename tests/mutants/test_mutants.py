@@ -32,8 +32,9 @@ def test_names_differ_and_each_is_caught_by_something():
     assert all(one.caught_by and one.breaks for one in MUTANTS)
 
 
-#: What asks others and is asked: no table of the core is repeated by a unit test of these.
-SIGNALS = ("idlewin/catalogue.py", "idlewin/adapters/")
+#: What asks others and is asked, and what reads files: no table of the core is repeated by a unit
+#: test of these.
+SIGNALS = ("idlewin/catalogue.py", "idlewin/adapters/", "idlewin/ruletest/")
 
 
 def test_no_mutant_of_what_decides_and_writes_rests_on_a_unit_test():
