@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from idlewin.catalogue import SHIPPED, Catalogue
-from idlewin.core.calendar import Calendar
+from idlewin.core.calendar import HORIZON, Calendar
 from idlewin.core.load import History
 from idlewin.core.phase import Phase
 from idlewin.core.reason import Reason
@@ -22,7 +22,7 @@ from idlewin.core.score import Delays, Score, Timeline, foreseen, reactive, scor
 from idlewin.core.text import format_duration, format_instant
 from idlewin.core.window import Span, clipped, merged, total, without
 
-WEEK = timedelta(weeks=1)
+DAY, WEEK = timedelta(days=1), timedelta(weeks=1)
 #: What of a history is for the forecaster to learn from, or half of it; with less than LEAST there
 #: is neither anything to learn from nor to judge by.
 LEARN = WEEK
@@ -188,7 +188,8 @@ def closed(calendar: Calendar, over: Span) -> tuple[Span, ...]:
         if until is not None:
             at = until
             continue
-        opens = min(calendar.opens_at(at) or over.end, over.end)
+        # It looks no farther than its horizon, in whole days: what opens later is found from there.
+        opens = min(calendar.opens_at(at) or at + HORIZON - DAY, over.end)
         found.append(Span(at, opens))
         at = opens
     return tuple(found)

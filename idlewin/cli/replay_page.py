@@ -32,7 +32,7 @@ class Replayed:
 
 def part(of: Replayed) -> Part:
     """A rule's part of the page."""
-    lines = (*nothing_lent(of.results), *verdict(of.rule, of.results))
+    lines = (*verdict(of.rule, of.results), *nothing_lent(of.results))
     return Part(
         rule=of.name,
         verdict=lines,

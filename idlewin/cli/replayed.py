@@ -31,7 +31,7 @@ def tell(rule: Rule, results: Sequence[Result], console: Console) -> None:
     console.print(_by_card(results))
     console.print(_side_by_side(results))
     console.print(_kept_back(results))
-    for line in (*nothing_lent(results), *verdict(rule, results)):
+    for line in (*verdict(rule, results), *nothing_lent(results)):
         console.print(line, highlight=False)
 
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
 
 from idlewin.cli.recorded import DELAYS
 from idlewin.cli.replayed import nothing_lent, verdict
+from idlewin.core.calendar import Calendar
 from idlewin.core.reason import Reason
 from idlewin.core.rule import Budget
 from idlewin.core.score import NO_SCORE, Timeline
-from idlewin.core.window import Span
-from idlewin.replay import WEEK, Case, Result, _prices
+from idlewin.core.window import Span, merged
+from idlewin.replay import WEEK, Case, Result, _prices, closed
 from tests.builders import NOW, a_rule
 
 HOUR = timedelta(hours=1)
@@ -111,3 +112,11 @@ def test_prices_are_those_that_held_in_the_judged_part():
 
     assert _prices(recording, Span(NOW, NOW + HOUR)) == (70.0,)
     assert _prices(recording, Span(NOW - HOUR, NOW + 2 * HOUR)) == (50.0, 70.0, 90.0)
+
+
+def test_a_calendar_that_opens_once_and_late_is_not_closed_for_good():
+    calendar = Calendar(allow=("2026-04-10T00:00/2026-04-11T00:00",))
+    over = Span(NOW, NOW + 8 * WEEK)
+    opens, closes = (datetime(2026, 4, day, tzinfo=UTC) for day in (10, 11))
+
+    assert merged(closed(calendar, over)) == (Span(NOW, opens), Span(closes, over.end))
