@@ -43,6 +43,10 @@ _RuleFile = Annotated[
         help="A rule file, with --trace or --prometheus (a directory, too); or --demo.",
     ),
 ]
+_Rules = Annotated[
+    Path | None,
+    typer.Option(metavar="PATH", help="The same as FILE, as run and explain name it."),
+]
 _Days = Annotated[
     int,
     typer.Option(
@@ -85,6 +89,7 @@ def replay(
     prometheus_token_file: PrometheusTokenFile = None,
     days: _Days = PAST.days,
     sources: Sources = None,
+    rules: _Rules = None,
 ) -> None:
     """Replay recorded demand.
 
@@ -92,6 +97,9 @@ def replay(
     part of the demand is for the forecaster to learn from; the figures are those of the rest. With
     --prometheus it is the demand of your own rules: what they would have lent, and whom late.
     """  # fmt: skip
+    if rules is not None and rule is not None:
+        raise UsageError(f"{rule} and --rules {rules}: name the rules once")
+    rule = rule or rules
     _understood(rule, trace, prometheus, demo=demo)
     catalogue = a_catalogue(sources)
     options = Options(

@@ -196,6 +196,16 @@ def test_faults_of_the_rule_are_told_as_check_tells_them(verb, tmp_path, rule, c
     assert f"{rule}:26: spec.window.idelFor" in told
 
 
+def test_rules_of_a_replay_are_named_once_by_place_or_option(tmp_path, rule, capsys):
+    trace = a_trace(tmp_path, rows=["one,0,60,"])
+
+    assert code_of("replay", rule, "--rules", rule, "--trace", trace) == 2
+    assert "name the rules once" in capsys.readouterr().err
+    rule.write_text(rule.read_text().replace("count: 1", "count: 0"))
+    assert code_of("replay", "--rules", rule, "--trace", trace) == 2
+    assert f"{rule}:10: spec.cards.count" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("verb", ["tune", "replay"])
 def test_a_forecaster_that_is_not_there_is_an_error(verb, tmp_path, rule, capsys):
     method = one_rule(rule)[1].forecast.method
