@@ -116,6 +116,27 @@ def test_helm_installs_lets_act_and_leaves_the_definition(tools: Tools) -> None:
     assert api.find(f"{crds}/idlerules.idlewin.dev"), "rules outlive the release"
 
 
+def test_helm_takes_no_permissions_away_while_cards_are_lent(tools: Tools) -> None:
+    tools.kube(
+        "apply", "-f", DEPLOY / "base" / "namespace.yaml", "-f", DEPLOY / "base" / "crd.yaml"
+    )
+    scene = Scene(plane=tools.plane, demand="CalendarOnly")
+    scene.set_up(mode="Observe", **STAYS)
+    tools.release("install", mode="act")
+
+    tools.plane.api.patch(f"{scene.rule_path}/status", {"status": {"phase": "Harvesting"}})
+    # As any upgrade does that names a value and not the mode.
+    with pytest.raises(AssertionError, match="in phase Harvesting, and what it lends could not"):
+        tools.release("upgrade", ha=True)
+    assert rules(tools) == ACT
+
+    tools.plane.api.patch(f"{scene.rule_path}/status", {"status": {"phase": "Serving"}})
+    tools.release("upgrade", ha=True)
+    assert rules(tools) == []
+    tools.release("uninstall")
+    scene.clear()
+
+
 @dataclass(kw_only=True)
 class Life:
     """The account of what is applied, a rule in mode Act, and work that waits."""
