@@ -16,6 +16,8 @@ from idlewin.source import Source, SourceKind
 _NAMESPACE = re.compile(r"(^|_)namespace(_name)?$")
 #: Labels that say whose series it is, beside a source's own keys.
 _NODES = ("node", "hostname", "Hostname", "exported_node", "kubernetes_node", "nodename")
+#: What Kubernetes makes names of: no word that a person would call a Job by.
+_MADE = "bcdfghjklmnpqrstvwxz2456789"
 #: How the names of the shipped sources begin that measure one vendor's cards.
 _VENDORS = ("intel", "nvidia", "amd")
 _MODEL_OPTIONS = (
@@ -93,9 +95,8 @@ def _evidence(
             re.fullmatch(rf"{re.escape(n)}-\d{{5}}", v) for n in named(tenant) for v in rest
         )
         return "the name of its service" if alike else None
-    if any(_beside(here, name, value) for name in named(tenant) for value in rest):
-        return "the names in it"
-    return None
+    told = [by for n in named(tenant) for value in rest if (by := _beside(here, n, value))]
+    return min(told, key=len, default=None)
 
 
 def _of_server(
@@ -125,7 +126,8 @@ def _of_server(
 def _made_by(tenant: Tenant, pod: str) -> bool:
     """Whether a pod of former days was a tenant's, by how its controller names them."""
     stem = re.escape(tenant.workload or tenant.ref.name)
-    number = r"\d+" if tenant.ref.kind == "StatefulSet" else r"[a-z0-9]+-[a-z0-9]{5}"
+    made = f"[{_MADE}]{{5,10}}-[{_MADE}]{{5}}"
+    number = r"\d+" if tenant.ref.kind == "StatefulSet" else made
     return re.fullmatch(f"{stem}-{number}", pod) is not None
 
 
@@ -147,13 +149,18 @@ def models(tenant: Tenant) -> set[str]:
     return found - {""}
 
 
-def _beside(namespace: str, name: str, text: str) -> bool:
-    """Whether a namespace and a name stand together in a text, or the name as DNS has it."""
-    if namespace.lower() not in text.lower():
-        return False
+def _beside(namespace: str, name: str, text: str) -> str | None:
+    """How a namespace and a name stand together in a text, or the name as DNS has it; None: not.
+
+    Between dashes, as Traefik writes them, a name that begins or ends with another looks like it.
+    """
     first, second = re.escape(namespace.lower()), re.escape(name.lower())
-    pattern = rf"(?<![a-z0-9])({first}[^a-z0-9]+{second}|{second}\.{first})(?![a-z0-9])"
-    return re.search(pattern, text.lower()) is not None
+    text = text.lower().partition("@")[0]
+    pattern = rf"(?<![a-z0-9-])({first}[^a-z0-9-]+{second}|{second}\.{first})(?![a-z0-9-])"
+    if re.search(pattern, text):
+        return "the names in it"
+    dashed = re.fullmatch(rf"([a-z0-9-]+-)?{first}-{second}(-[a-z0-9-]+)?", text)
+    return "names between dashes in it, which may be part of another's" if dashed else None
 
 
 def _plain(text: str) -> str:

@@ -25,7 +25,7 @@ def test_demand_is_found_by_the_pod_and_by_the_names_of_what_leads_there() -> No
     [
         ("llamacpp-requests", {"namespace": "ai", "job": "llm", "pod": "big-1-aaaaa"},
          {"namespace": "ai", "job": "llm"}),
-        ("llamacpp-requests", {"namespace": "ai", "job": "llm", "pod": "big-77f9-zzzzz"},
+        ("llamacpp-requests", {"namespace": "ai", "job": "llm", "pod": "big-77f9c-zzzzz"},
          {"namespace": "ai", "job": "llm"}),
         ("vllm-requests", {"namespace": "ai", "model_name": "org/big_1"},
          {"namespace": "ai", "model_name": "org/big_1"}),
@@ -61,6 +61,11 @@ def test_each_kind_of_source_has_its_way_to_be_matched(
         ("traefik-router", {"router": "web-lab-big-big-example@kubernetes"}),
         ("traefik-router", {"router": "web-ai-bigger-example@kubernetes"}),
         ("traefik-router", {"router": "big-ai-other-example@kubernetes"}),
+        # A Job's pod, and names that begin or end with its.
+        ("vllm-requests", {"namespace": "ai", "model_name": "other", "pod": "big-eval-xxxxx"}),
+        ("haproxy-backend", {"proxy": "my-ai_big_http"}),
+        ("haproxy-backend", {"proxy": "ai_big-admin_http"}),
+        ("envoy-cluster", {"envoy_cluster_name": "outbound|80||my-big.ai.svc.cluster.local"}),
         ("haproxy-backend", {"proxy": "stats"}),
         ("istio-requests", {"destination_service_namespace": "ai",
                             "destination_service_name": "other"}),
@@ -70,6 +75,12 @@ def test_what_is_anothers_is_not_taken(name: str, series: dict[str, str]) -> Non
     told = draft(facts(served(), c.seen(name, series)))
 
     assert only(told)["serving"][0]["demand"] == []
+
+
+def test_between_dashes_names_may_be_part_of_anothers_and_the_draft_says_so() -> None:
+    told = draft(facts(served(), c.seen("traefik-router", {"router": "web-ai-big-admin-x@k"})))
+
+    assert "names between dashes in it, which may be part of another's" in told.text
 
 
 def test_where_a_half_is_missing_the_comment_says_what_is_there_and_at_which_line_check_stops() -> (
