@@ -22,8 +22,8 @@ class Memory:
 
     load: Load | None = None
     busy_at: datetime | None = None
-    """When demand was last seen, or not looked for yet where no history tells it. Of the cards'
-    own activity that history knows nothing."""
+    """When demand was last seen; where no history tells of it, also when it last could not be, for
+    long or not yet. Of the cards' own activity that history knows nothing."""
     outlook: Outlook | None = None
     rehearsal: Rehearsal | None = None
     batch_seen_at: datetime | None = None

@@ -109,8 +109,12 @@ class Observer:
         readings = [r for r in self._metrics.read(spec) if serving or r.target != CARDS]
         level, why = judge(readings, at_zero=_at_zero(spec, pool))
         before = memory.load
-        seen = any(r.target != CARDS and level_of(r) is Level.BUSY for r in readings)
-        if seen or (memory.busy_at is None and _untold(spec)):
+        shown = {level_of(r) for r in readings if r.target != CARDS}
+        # A server comes or goes in less than staleAfter.
+        long = before is not None and now - before.since >= spec.stale_after
+        still = before is not None and before.level is level is Level.UNKNOWN
+        blind = long and still and Level.UNKNOWN in shown
+        if Level.BUSY in shown or (_untold(spec) and (memory.busy_at is None or blind)):
             memory.busy_at = now
         if before is not None and before.level is level:
             memory.load = replace(before, why=why)

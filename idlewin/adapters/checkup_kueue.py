@@ -27,6 +27,8 @@ _USUAL, _FILE = "kueue-system", "controller_manager_config.yaml"
 _IMAGE = re.compile(r"(?:^|/)kueue[^/:]*:v?(\d+)\.(\d+)\.\S*")
 _GO = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h)")
 _GO_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3600}
+#: How long work has where it is not said.
+_USUALLY = "5m"
 _VERSION, _READY = "Kueue's version", "waitForPodsReady"
 
 
@@ -104,11 +106,12 @@ def _configured(namespace: str, maps: Iterable[Json], opening: timedelta) -> Ite
 def _waits(told: Json, opening: timedelta) -> Iterator[Diagnosis]:
     found = list(_dangers(told, opening))
     yield from found or [
-        good(_READY, f"work has {told.get('timeout', '5m')} to get its pods ready")
+        good(_READY, f"work has {told.get('timeout', _USUALLY)} to get its pods ready")
     ]
 
 
 def _dangers(told: Json, opening: timedelta) -> Iterator[Diagnosis]:
+    told = {"timeout": _USUALLY, **told}
     times = {key: _seconds(told[key]) for key in ("timeout", "recoveryTimeout") if key in told}
     for key, seconds in times.items():
         if seconds is None:

@@ -11,6 +11,7 @@ from idlewin.adapters.api import ApiError
 from idlewin.adapters.checkup_kueue import of_kueue
 from idlewin.adapters.checkup_priority import of_priorities
 from idlewin.core.rule import OnReturn
+from idlewin.core.status import Status
 from tests.builders import a_rule, a_situation
 
 HOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
@@ -80,6 +81,14 @@ def test_what_kueue_does_to_work_whose_pods_are_not_ready(text, severity, seen):
     ((said, what),) = told(configured(text), READY)
 
     assert (said, what.startswith(seen)) == (severity, True), what
+
+
+def test_a_timeout_that_is_not_written_is_kueues_own():
+    rule = a_situation(status=Status(opening_seconds=(600,))).object
+
+    (found,) = (d for d in of_kueue(configured("waitForPodsReady: {}"), [rule]) if d.about == READY)
+
+    assert (found.severity, found.seen.partition(",")[0]) == ("warning", "timeout is 5m")
 
 
 def test_kueue_is_looked_for_where_its_webhooks_say():
