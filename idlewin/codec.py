@@ -22,7 +22,7 @@ from idlewin.core.decision import Decision, Outcome, Remember
 from idlewin.core.pool import Record
 from idlewin.core.rule import Rule
 from idlewin.core.status import Status
-from idlewin.core.text import camel, format_duration
+from idlewin.core.text import camel, format_duration, in_utc
 from idlewin.errors import Problem, RuleError
 from idlewin.ruletest.written import Written
 from idlewin.source import Source
@@ -212,8 +212,9 @@ def _read_leniently(kind: type, stored: object, at: str) -> tuple[object, str]:
         except (TypeError, ValueError, RecursionError) as error:
             return None, f"{at} is no JSON data: {error}"
         else:
-            if naive := next(_naive(value), None):
-                return None, f"{at} has the time {naive} without a zone; write it in UTC"
+            if odd := next(_nowhen(value), None):
+                why = f"{odd}, without a zone or in no year from 1 to 9999; write it in UTC"
+                return None, f"{at} has the time {why}"
             return value, ""
 
 
@@ -233,15 +234,19 @@ def _dropped(value: Any, loc: tuple[int | str, ...]) -> Any:
     return {**value, key: _dropped(value[key], rest)}
 
 
-def _naive(value: object) -> Iterator[datetime]:
-    if isinstance(value, datetime) and value.tzinfo is None:
-        yield value
+def _nowhen(value: object) -> Iterator[datetime]:
+    """Times without a zone, or beyond the years that there are: they cannot be written again."""
+    if isinstance(value, datetime):
+        try:
+            in_utc(value)
+        except ValueError:
+            yield value
     elif isinstance(value, tuple):
         for item in value:
-            yield from _naive(item)
+            yield from _nowhen(item)
     elif is_dataclass(value):
         for part in fields(value):
-            yield from _naive(getattr(value, part.name))
+            yield from _nowhen(getattr(value, part.name))
 
 
 def _plain(value: Any) -> Any:

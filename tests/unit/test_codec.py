@@ -33,6 +33,7 @@ from idlewin.core.pool import Record, StopPolicy
 from idlewin.core.reason import Reason
 from idlewin.core.rule import Mode, OnReturn, QueueClass
 from idlewin.core.status import Condition, Counters, Remembered, Status, Truth, Window, WindowQueue
+from idlewin.core.tally import Tallies
 from idlewin.core.target import Ref
 from idlewin.errors import RuleError
 
@@ -257,12 +258,23 @@ def test_what_a_newer_version_added_does_not_hide_the_record():
     assert status.window.on_return is OnReturn.WAIT
 
 
+def test_an_instant_of_a_tally_that_is_in_no_year_does_not_hide_the_record():
+    stored = write_status(Status(phase="Harvesting", epoch=7, window=WINDOW))
+    stored["tallies"] = {"act": {"since": "0001-01-01T00:00:00+14:00"}}
+
+    status, error = read_status(stored)
+
+    assert error == ""
+    assert (status.epoch, status.window, status.tallies) == (7, WINDOW, Tallies())
+
+
 @pytest.mark.parametrize(
     ("damage", "told"),
     [
         ({"epoch": "three"}, "status.epoch: 'three' is not a whole number"),
         ({"window": {"epoch": 1}}, "status.window.targets: is missing"),
         ({"since": "2026-06-01T12:00:00"}, "without a zone"),
+        ({"since": "0001-01-01T00:00:00+14:00"}, "in no year from 1 to 9999"),
         ({"since": 1780315200}, "status.since"),
         ({"window": []}, "status.window: [] is not a mapping"),
     ],
