@@ -14,7 +14,7 @@ from typing import Any
 from idlewin.adapters.api import Api, ApiError
 from idlewin.adapters.edits import RULES, told
 from idlewin.adapters.fields import annotation, labels_of, whole
-from idlewin.adapters.objects import rule_of, trim_pod, trim_rule
+from idlewin.adapters.objects import trim_pod
 from idlewin.adapters.queues import GROUP as KUEUE, trim_workload, workload_of
 from idlewin.adapters.serving import KINDS
 from idlewin.adapters.tenancy import Objects, tenants
@@ -81,7 +81,6 @@ def inventory(api: Api) -> Facts:
         routes=[raw for path in _ROUTES for raw in lists.all(path)],
     )
     resources = sorted({name for node in nodes for name in node.cards})
-    rules = [rule_of(trim_rule(raw)) for raw in lists.all(RULES)]
     return Facts(
         nodes=tuple(sorted(nodes, key=lambda node: node.name)),
         tenants=tuple(tenants(objects, pods, resources)),
@@ -90,17 +89,23 @@ def inventory(api: Api) -> Facts:
             raw["metadata"]["name"]: (raw.get("spec") or {}).get("nodeLabels") or {}
             for raw in lists.all(_FLAVORS)
         },
-        rules=tuple(
-            Owned(
-                name=one.name,
-                resource=one.rule.cards.resource if one.rule else "",
-                node_selector=one.rule.cards.node_selector if one.rule else {},
-            )
-            for one in rules
-        ),
+        rules=tuple(map(_owned, lists.all(RULES))),
         no_kueue=QUEUES in lists.absent,
         no_definition=RULES in lists.absent,
         unseen=lists.unseen,
+    )
+
+
+def _owned(raw: Json) -> Owned:
+    """A rule's cards, as they are written: one that cannot be read may have lent them."""
+    spec = raw.get("spec")
+    cards = spec.get("cards") if isinstance(spec, dict) else None
+    named = cards if isinstance(cards, dict) else {}
+    nodes = named.get("nodeSelector")
+    return Owned(
+        name=raw["metadata"]["name"],
+        resource=str(named.get("resource", "")),
+        node_selector=nodes if isinstance(nodes, dict) else {},
     )
 
 

@@ -163,13 +163,15 @@ def test_cards_of_two_kinds_in_one_box_are_two_rules() -> None:
     assert set(specs(draft(facts(lists)))) == {"box-gpu", "box-xe"}
 
 
-def test_cards_that_a_rule_has_are_left_alone() -> None:
+@pytest.mark.parametrize("odd", [{}, {"novel": 1}], ids=["read", "unreadable"])
+def test_cards_that_a_rule_has_are_left_alone(odd: Json) -> None:
     rule = {
         "metadata": {"name": "mine", "uid": "u", "resourceVersion": "1"},
         "spec": {
             "cards": {"resource": GPU, "count": 1, "nodeSelector": {c.HOSTNAME: "gpu-1"}},
             "serving": [{"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "ai"}],
             "batch": {"queues": [{"clusterQueue": "q", "maxRuntime": "1h"}]},
+            **odd,
         },
     }
     rule["spec"]["serving"][0] |= {"name": "big", "demand": "CalendarOnly"}
