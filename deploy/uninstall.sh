@@ -36,10 +36,15 @@ while [ $# -gt 0 ]; do
     shift
 done
 
-rules() { $kubectl get idlerules.idlewin.dev -o name 2>/dev/null || true; }
+# Without the definition there is no rule; an API server that does not answer says nothing of them.
+rules() {
+    crd=$($kubectl get crd idlerules.idlewin.dev --ignore-not-found -o name) || return 1
+    [ -z "$crd" ] || $kubectl get idlerules.idlewin.dev -o name
+}
 
 # 1. The rules. One that is being deleted opens no window any more, and stays till all is back.
-if [ -n "$(rules)" ]; then
+found=$(rules)
+if [ -n "$found" ]; then
     $kubectl delete idlerules.idlewin.dev --all --wait=false
 fi
 # shellcheck disable=SC2086 # one word or none

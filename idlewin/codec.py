@@ -29,6 +29,8 @@ from idlewin.source import Source
 from idlewin.wording import problems_in_words
 
 Json = dict[str, Any]
+#: Instants of a status beyond these years are nobody's: all that is added to one stays a time.
+_YEARS = range(1000, 9001)
 
 
 @cache
@@ -213,7 +215,7 @@ def _read_leniently(kind: type, stored: object, at: str) -> tuple[object, str]:
             return None, f"{at} is no JSON data: {error}"
         else:
             if odd := next(_nowhen(value), None):
-                why = f"{odd}, without a zone or in no year from 1 to 9999; write it in UTC"
+                why = f"{odd}, without a zone or in no year from 1000 to 9000; write it in UTC"
                 return None, f"{at} has the time {why}"
             return value, ""
 
@@ -235,11 +237,13 @@ def _dropped(value: Any, loc: tuple[int | str, ...]) -> Any:
 
 
 def _nowhen(value: object) -> Iterator[datetime]:
-    """Times without a zone, or beyond the years that there are: they cannot be written again."""
+    """Times without a zone, or so far away that one cannot count on from them, nor write them."""
     if isinstance(value, datetime):
         try:
-            in_utc(value)
+            near = in_utc(value).year in _YEARS
         except ValueError:
+            near = False
+        if not near:
             yield value
     elif isinstance(value, tuple):
         for item in value:

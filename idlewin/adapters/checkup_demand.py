@@ -8,14 +8,16 @@ from datetime import timedelta
 
 from idlewin.adapters.diagnosis import Diagnosis, Severity, parted
 from idlewin.adapters.prometheus import PrometheusMetrics
-from idlewin.adapters.survey import Found, uses
+from idlewin.adapters.survey import Found, Use, uses
 from idlewin.catalogue import Catalogue
 from idlewin.core.load import History
+from idlewin.core.phase import Phase
 from idlewin.core.pool import RuleObject
 from idlewin.core.rule import Rule
 
 #: What forecasts learn from at most; with less than a week, a weekday is seen once or never.
 PAST, LEAST = timedelta(days=28), timedelta(days=7)
+_NO_SERIES = "where its server has a pod: have it scraped again, for unknown demand lends nothing"
 _STEP = timedelta(minutes=1)
 _DAY = timedelta(days=1)
 
@@ -32,21 +34,21 @@ def of_prometheus(
     for rule in rules:
         if rule.rule is not None:
             about = f"demand of {rule.name}"
-            yield from _of_uses(about, metrics, catalogue, rule.rule)
+            lent = rule.status is not None and rule.status.phase != Phase.SERVING
+            yield from _of_uses(about, uses(metrics, catalogue, rule.rule), lent=lent)
             yield from _of_pasts(about, metrics, rule.rule)
 
 
-def _of_uses(
-    about: str, metrics: PrometheusMetrics, catalogue: Catalogue, rule: Rule
-) -> Iterator[Diagnosis]:
-    for use in uses(metrics, catalogue, rule):
-        missing = use.found is Found.MISSING
-        seen, remedy = parted(use.why) if missing else (f"{use.found}: {use.why or use.value}", "")
+def _of_uses(about: str, found: Iterable[Use], *, lent: bool) -> Iterator[Diagnosis]:
+    for use in found:
+        severity, seen, remedy = Severity.OK, f"{use.found}: {use.why or use.value}", ""
+        if use.found is Found.MISSING:
+            severity, (seen, remedy) = Severity.ERROR, parted(use.why)
+        elif use.found is Found.AWAY and not lent:
+            # Of a server without a pod that is right; whether it has one is not seen here.
+            severity, remedy = Severity.WARNING, _NO_SERIES
         yield Diagnosis(
-            about=about,
-            severity=Severity.ERROR if missing else Severity.OK,
-            seen=f"{use.field} ({use.name}): {seen}",
-            remedy=remedy,
+            about=about, severity=severity, seen=f"{use.field} ({use.name}): {seen}", remedy=remedy
         )
 
 

@@ -163,6 +163,8 @@ def _writable(*paths: Path | None, force: bool) -> None:
         folder_writable(path.parent)
         if path.is_dir():
             raise UsageError(f"{path} is a directory; name a file in it")
+        if path.exists() and not path.is_file():
+            raise UsageError(f"{path} is no file that could be written over; name another")
         if path.exists() and not force:
             raise UsageError(f"{path} is there; name another file, or add --force to write over it")
 

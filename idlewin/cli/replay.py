@@ -97,9 +97,7 @@ def replay(
     part of the demand is for the forecaster to learn from; the figures are those of the rest. With
     --prometheus it is the demand of your own rules: what they would have lent, and whom late.
     """  # fmt: skip
-    if rules is not None and rule is not None:
-        raise UsageError(f"{rule} and --rules {rules}: name the rules once")
-    rule = rule or rules
+    rule = _once(rule, rules)
     _understood(rule, trace, prometheus, demo=demo)
     catalogue = a_catalogue(sources)
     options = Options(
@@ -126,6 +124,12 @@ def replay(
         console.print(f"page: {page_out}")
     if drawn is not None:
         draw(all_results, drawn, console)
+
+
+def _once(rule: Path | None, rules: Path | None) -> Path | None:
+    if rule is not None and rules is not None:
+        raise UsageError(f"{rule} and --rules {rules}: name the rules once")
+    return rule or rules
 
 
 def _understood(rule: Path | None, trace: Path | None, prometheus: str, *, demo: bool) -> None:

@@ -123,6 +123,7 @@ def test_with_force_they_are_and_nothing_is_left_beside(idlewin: Call, tmp_path:
     ("arguments", "said"),
     [
         (("--out", "FOLDER"), "is a directory; name a file in it"),
+        (("--force", "--out", "/dev/null"), "is no file that could be written over"),
         (("--out", "FOLDER/a", "--queues", "FOLDER/a"), "--out and --queues name one file"),
         (("--node", "gpu-9"), "no node gpu-9 has anything here; there are: gpu-1"),
         (("--resource", "amd.com/gpu"), "no extended resource amd.com/gpu has anything here"),
