@@ -29,6 +29,8 @@ from idlewin.rulecheck import faults
 PAST = timedelta(days=28)
 #: A forecast is made anew at least so often, and at most each second.
 REPLAN = timedelta(minutes=5)
+#: One that is not ready is asked for again after this: what it waits for takes seconds to minutes.
+LEARNING = timedelta(seconds=30)
 STEP = timedelta(minutes=1)
 SECOND = timedelta(seconds=1)
 #: A clock that goes back by more than this was set otherwise.
@@ -142,9 +144,11 @@ class Observer:
         return last.start if last and last.end >= now - 2 * step else now
 
     def _outlook(self, rule: RuleObject, spec: Rule, memory: Memory, now: datetime) -> Outlook:
-        again = min(max(spec.window.min / 6, SECOND), REPLAN)
-        if memory.outlook is not None and now < memory.outlook.forecast.made_at + again:
-            return memory.outlook
+        before = memory.outlook
+        most = REPLAN if before is not None and before.forecast.ready else LEARNING
+        again = min(max(spec.window.min / 6, SECOND), most)
+        if before is not None and now < before.forecast.made_at + again:
+            return before
         status = rule.status or Status()
         try:
             forecast = self._forecast(rule, spec, memory, now)

@@ -30,7 +30,9 @@ _DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 #: Minor versions of Kubernetes 1: that of all tests, and the first that has all that is asked for.
 _TESTED, _OLDEST = 36, 30
 _MINOR = re.compile(r"(\d+)")
-APPLY = "kubectl apply -k deploy/base"
+#: What applies the definition alone, and what gives the account all that it needs.
+DEFINE = "kubectl apply -f deploy/base/namespace.yaml -f deploy/base/crd.yaml"
+ACT = "kubectl apply -k deploy/overlays/act"
 
 
 def of_cluster(api: Api) -> Iterator[Diagnosis]:
@@ -58,7 +60,7 @@ def of_account(api: Api, account: str, namespace: str) -> Iterator[Diagnosis]:
             about="permissions",
             severity=Severity.WARNING if needed.optional else Severity.ERROR,
             seen=f"{who} may not {', '.join(verbs)} {needed}, by which {needed.use}",
-            remedy=f"grant it as deploy/base/rbac.yaml does: {APPLY}",
+            remedy=f"to lend it needs that: {ACT}, or your overlay of it; observe leaves it out",
         )
     if not found:
         yield good("permissions", f"{who} may do all of it")
@@ -174,7 +176,7 @@ def _there(answer: Json) -> Diagnosis:
 
 
 def _no_definition() -> Diagnosis:
-    return bad("CRD", "the cluster does not know IdleRule", APPLY)
+    return bad("CRD", "the cluster does not know IdleRule", DEFINE)
 
 
 def _asked(

@@ -24,7 +24,10 @@ from idlewin.core.pool import Pool, RuleObject, Scope
 from idlewin.ports import Clock, LookError
 
 log = logging.getLogger(__name__)
-NO_RULES = "the cluster knows no IdleRule; kubectl apply -f deploy/base/crd.yaml"
+NO_RULES = (
+    "the cluster knows no IdleRule; kubectl apply -f deploy/base/namespace.yaml "
+    "-f deploy/base/crd.yaml"
+)
 
 
 class KubernetesCluster:

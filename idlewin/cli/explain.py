@@ -83,7 +83,7 @@ def explain(
     else:
         typer.echo(told(decision))
         arbiters = world.arbiters.told(situation.rule) if situation.rule else ()
-        for line in chain(_beside(situation), arbiters):
+        for line in chain(_beside(situation, decision.reason), arbiters):
             typer.echo(f"  {line}")
     if picture is not None:
         _draw(situation, picture)
@@ -128,8 +128,10 @@ def _drawn(s: Situation) -> Drawn:
     )
 
 
-def _beside(s: Situation) -> Iterator[str]:
-    """What the checks rest on."""
+def _beside(s: Situation, reason: str) -> Iterator[str]:
+    """What the checks rest on; and what the controller said last, which asks the API server, too."""
+    if s.status.reason and s.status.reason != reason:
+        yield f"the controller's last word: {s.status.reason}: {s.status.message}"
     yield f"demand: {s.load.level}, since {format_instant(s.load.since)}: {s.load.why}"
     if s.object.wake_until:
         yield f"claim: until {format_instant(s.object.wake_until)}"

@@ -15,6 +15,7 @@ from idlewin.cli.output import whole_console, written
 from idlewin.codec import write_status
 from idlewin.core.account import said
 from idlewin.core.pool import RuleObject
+from idlewin.core.reason import Reason
 from idlewin.core.status import Status, Truth
 from idlewin.core.tally import Tally
 from idlewin.core.tallying import told
@@ -153,7 +154,8 @@ def _lines(one: RuleObject, *, whole: bool) -> list[str]:
     lines = [
         f"{one.name}: {text}" for text in (one.error, one.status_error, one.wake_error) if text
     ]
-    if whole and one.status and one.status.message:
+    refused = one.status is not None and one.status.reason == Reason.REHEARSAL_REFUSED
+    if (whole or refused) and one.status and one.status.message:
         lines.append(f"{one.name}: {one.status.reason}: {one.status.message}")
     if whole and one.status and (text := said(one.status.budget)):
         lines.append(f"{one.name}: {text}")

@@ -21,7 +21,7 @@ class Surroundings:
 
     def __init__(self) -> None:
         self.at, self.burst, self.unknown, self.told = NOW, None, (), []
-        self.pool = a_pool()
+        self.pool, self.ready = a_pool(), True
 
     def now(self):
         return self.at
@@ -48,7 +48,7 @@ class Surroundings:
 
     def forecast(self, _rule, _history, now, idle_since):
         self.told.append(idle_since)
-        return replace(a_forecast(), made_at=now)
+        return replace(a_forecast(), made_at=now, ready=self.ready)
 
 
 @pytest.fixture
@@ -81,6 +81,17 @@ def test_a_history_that_lags_behind_the_readings_makes_no_night_younger(observer
     observer.situation(rule)
 
     assert around.told[-1] == since
+
+
+@pytest.mark.parametrize(("ready", "asked"), [(True, 1), (False, 2)])
+def test_a_forecast_that_is_not_ready_is_asked_for_again_soon(observer, around, ready, asked):
+    around.ready = ready
+    rule = a_situation().object
+    for _ in range(2):
+        observer.situation(rule)
+        around.at += MINUTE
+
+    assert len(around.told) == asked
 
 
 def test_what_was_stamped_by_a_clock_ahead_counts_from_when_it_was_first_seen(observer, around):
