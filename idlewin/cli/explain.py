@@ -129,7 +129,7 @@ def _drawn(s: Situation) -> Drawn:
 
 
 def _beside(s: Situation, reason: str) -> Iterator[str]:
-    """What the checks rest on; and what the controller said last, which asks the API server, too."""
+    """What the checks rest on, and what the controller said last: it asks the API server, too."""
     if s.status.reason and s.status.reason != reason:
         yield f"the controller's last word: {s.status.reason}: {s.status.message}"
     yield f"demand: {s.load.level}, since {format_instant(s.load.since)}: {s.load.why}"
