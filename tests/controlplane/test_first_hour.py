@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from tests.labs.kubelab.api import HOST
+from tests.labs.kubelab.processes import free_ports
 from tests.labs.sandbox.homelab import Homelab
 
 pytestmark = pytest.mark.controlplane
@@ -51,6 +53,7 @@ class Reader:
                 text=True,
                 check=False,
             )
+            assert all(process.poll() is None for process in self._beside), self.log()
             assert done.returncode == 0, f"{block}\n{done.stdout}\n{done.stderr}\n{self.log()}"
             said += done.stdout
         return said
@@ -76,8 +79,9 @@ class Reader:
         return path.read_text()[-2000:] if path.exists() else ""
 
     def _begin(self, command: str) -> None:
-        # A run in the background would leave it without Ctrl-C.
+        # A run in the background would leave it without Ctrl-C; others may have the usual port.
         heeds = "exec env --default-signal=INT"
+        command += f" --listen {HOST}:{free_ports(1)[0]}"
         with (self.folder / "run.log").open("wb") as log:
             self._beside.append(
                 subprocess.Popen(
