@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from idlewin.adapters.api import connect
+from idlewin.adapters.checkup import DEFINE
 from idlewin.cli.app import main
 from tests.controlplane.deployed import deploy, render
 from tests.controlplane.scene import Scene
@@ -56,9 +57,7 @@ def test_a_cluster_without_idlewin_is_told_what_to_apply(plane: ControlPlane, do
     code, found = doctor()
 
     assert code == 1
-    assert of(found, "CRD") == [
-        ("error", "the cluster does not know IdleRule", "kubectl apply -k deploy/base")
-    ]
+    assert of(found, "CRD") == [("error", "the cluster does not know IdleRule", DEFINE)]
     assert of(found, "Kubernetes")[0][:2] == ("ok", f"API server {version(plane)}")
     assert of(found, "Kueue") == [("ok", "kueue.x-k8s.io/v1beta2", "")]
     assert of(found, "InferenceService") == [("ok", "not in this cluster", "")]
