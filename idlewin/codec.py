@@ -14,7 +14,7 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -24,13 +24,13 @@ from idlewin.core.rule import Rule
 from idlewin.core.status import Status
 from idlewin.core.text import camel, format_duration, in_utc
 from idlewin.errors import Problem, RuleError
-from idlewin.ruletest.written import Written
 from idlewin.source import Source
 from idlewin.wording import problems_in_words
 
 Json = dict[str, Any]
 #: Instants of a status beyond these years are nobody's: all that is added to one stays a time.
 _YEARS = range(1000, 9001)
+Read = TypeVar("Read")
 
 
 @cache
@@ -53,10 +53,10 @@ def read_rule(spec: object, at: str = "spec") -> Rule:
     return rule
 
 
-def read_written(document: object) -> Written:
-    """What a document of rule tests says. Raises RuleError."""
-    written: Written = _strictly(Written, document, "")
-    return written
+def read_as(kind: type[Read], document: object) -> Read:
+    """What a document says that is no rule, such as a file of rule tests. Raises RuleError."""
+    read: Read = _strictly(kind, document, "")
+    return read
 
 
 def _strictly(kind: type, value: object, at: str) -> Any:
@@ -97,6 +97,19 @@ def write_rule(rule: Rule) -> Json:
     """The spec of a rule, every default written out."""
     written: Json = _without_nulls(_adapter(Rule).dump_python(rule, mode="json", by_alias=True))
     return written
+
+
+def write_brief(rule: Rule) -> Json:
+    """The spec of a rule as a person writes it: its mode, and what is not the default."""
+    written = _adapter(Rule).dump_python(rule, mode="json", by_alias=True, exclude_defaults=True)
+    return {"mode": rule.mode.value, **_without_empty(written)}
+
+
+def _without_empty(value: Any) -> Any:
+    if isinstance(value, dict):
+        kept = ((key, _without_empty(item)) for key, item in value.items())
+        return {key: item for key, item in kept if item not in (None, {}, [])}
+    return [_without_empty(item) for item in value] if isinstance(value, list) else value
 
 
 def _without_nulls(value: Any) -> Any:

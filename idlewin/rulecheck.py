@@ -43,10 +43,9 @@ def checked(found: RuleFiles, catalogue: Catalogue = SHIPPED) -> RuleFiles:
     for document in found.documents:
         more: list[Finding] = []
         if document.rule is not None:
-            errors = [*_errors(document.rule, catalogue), *_conflicts(document, before)]
-            warnings = list(_doubts(document.rule))
-            more += [document.finding(problem) for problem in errors]
-            more += [document.finding(problem, warning=True) for problem in warnings]
+            wrong = [*errors(document.rule, catalogue), *_conflicts(document, before)]
+            more += [document.finding(problem) for problem in wrong]
+            more += [document.finding(doubt, warning=True) for doubt in doubts(document.rule)]
             before.append(document)
         findings = sorted((*document.findings, *more), key=lambda finding: finding.line)
         done.append(replace(document, findings=tuple(findings)))
@@ -139,7 +138,8 @@ def faults(rule: Rule, catalogue: Catalogue | None = SHIPPED) -> tuple[Refusal, 
 # -- errors
 
 
-def _errors(rule: Rule, catalogue: Catalogue) -> Iterator[Problem]:
+def errors(rule: Rule, catalogue: Catalogue) -> Iterator[Problem]:
+    """What is wrong with a rule that can be read."""
     yield from _kinds(rule)
     if rule.forecast.method not in METHODS:
         message = f"no forecaster {rule.forecast.method!r}{nearest(rule.forecast.method, METHODS)}"
@@ -220,7 +220,8 @@ def _share_nodes(one: Cards, other: Cards) -> bool:
 # -- doubts
 
 
-def _doubts(rule: Rule) -> Iterator[Problem]:
+def doubts(rule: Rule) -> Iterator[Problem]:
+    """What is doubtful about a rule, and lets it be used."""
     for doubt in (_blind, _slow, _never):
         yield from doubt(rule)
 

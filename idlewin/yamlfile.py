@@ -17,12 +17,15 @@ from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq, TaggedScalar
 from ruamel.yaml.constructor import DuplicateKeyError
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.scalarstring import DoubleQuotedScalarString, LiteralScalarString
 
 from idlewin.errors import Finding, Problem
 from idlewin.wording import spelled
 
 _GZIPPED = b"\x1f\x8b"
 _YAML_1_1_BOOL = frozenset({"y", "n", "yes", "no", "on", "off"})
+#: Words that YAML 1.1 takes for true, false or a number, and YAML 1.2 for text.
+_NO_TEXT = re.compile(r"y|n|yes|no|on|off|[-+]?[0-9][0-9a-fx_:.]*", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,13 +92,26 @@ def of_file(path: Path, message: str, line: int = 0) -> Finding:
 
 
 def to_yaml(data: Any, comment: str = "") -> str:
-    """Plain data as YAML, with a comment at its head."""
+    """Plain data as YAML that kubectl, which reads YAML 1.1, reads alike; a comment at its head."""
     yaml = YAML(typ="rt")
     yaml.width = 4096
     yaml.indent(mapping=2, sequence=4, offset=2)
     out = io.StringIO()
-    yaml.dump(data, out)
+    yaml.dump(_nodes(data), out)
     return (f"# {comment}\n" if comment else "") + out.getvalue()
+
+
+def _nodes(data: Any) -> Any:
+    """The same data, with texts that need quotes in YAML 1.1 quoted, and several lines as lines."""
+    if isinstance(data, dict):
+        return {_nodes(key): _nodes(item) for key, item in data.items()}
+    if isinstance(data, list):
+        return [_nodes(item) for item in data]
+    if type(data) is not str:
+        return data
+    if "\n" in data:
+        return LiteralScalarString(data)
+    return DoubleQuotedScalarString(data) if _NO_TEXT.fullmatch(data) else data
 
 
 def _split(text: str) -> Iterator[tuple[int, str]]:

@@ -24,6 +24,7 @@ VERBS = {
     "run": "Run the controller: watch, decide, hand cards over.",
     "init": "Write a first rule, drafted from what the cluster shows.",
     "check": "Check rule files: errors by line, conflicts, doubts.",
+    "plane": "Render cards, tenants and classes of work into manifests of Kueue.",
     "test": "Run the tests of rules: *.test.yaml, in a simulated cluster.",
     "sources": "Show where demand can be seen, and probe what Prometheus has of it.",
     "doctor": "Say what stands between a cluster and a first window, and what to do.",

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from idlewin.catalogue import SHIPPED, Catalogue
-from idlewin.codec import read_written
+from idlewin.codec import read_as
 from idlewin.core.calendar import HORIZON, Calendar
 from idlewin.core.rule import Rule
 from idlewin.core.target import Demand, Ref, Serving
@@ -95,7 +95,7 @@ def _trials(path: Path, part: Part, catalogue: Catalogue) -> list[Trial]:
         raise RuleError([Problem(field="", message="contains itself by an alias")]) from None
     if not part.is_mapping:
         raise RuleError([Problem(field="", message=f"{shown(plain)} is no mapping; write tests:")])
-    written = read_written(plain)
+    written = read_as(Written, plain)
     try:
         document, rule = _rule_of(path, written)
     except _Wrong as wrong:
