@@ -6,7 +6,7 @@ Judged from the rules alone, and, where there is one, by what the core's lint sa
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from urllib.parse import urlsplit
@@ -212,9 +212,13 @@ def _conflicts(document: Document, before: Iterable[Document]) -> Iterator[Probl
 
 
 def _share_nodes(one: Cards, other: Cards) -> bool:
+    return one.resource == other.resource and within(one.node_selector, other.node_selector)
+
+
+def within(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
     """Whether each node that one selects is selected by the other too, or the other way round."""
-    a, b = one.node_selector.items(), other.node_selector.items()
-    return one.resource == other.resource and (a <= b or b <= a)
+    a, b = one.items(), other.items()
+    return a <= b or b <= a
 
 
 # -- doubts

@@ -109,9 +109,15 @@ def _nodes(data: Any) -> Any:
         return [_nodes(item) for item in data]
     if type(data) is not str:
         return data
-    if "\n" in data:
+    lines = data.split("\n")
+    if lines[1:] and lines[0][:1].strip() and all(map(_is_a_line, lines)):
         return LiteralScalarString(data)
-    return DoubleQuotedScalarString(data) if _NO_TEXT.fullmatch(data) else data
+    plain = data.isprintable() and not _NO_TEXT.fullmatch(data)
+    return data if plain else DoubleQuotedScalarString(data)
+
+
+def _is_a_line(text: str) -> bool:
+    return text.isprintable() and text == text.rstrip()
 
 
 def _split(text: str) -> Iterator[tuple[int, str]]:

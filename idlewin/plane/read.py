@@ -12,7 +12,7 @@ from idlewin.errors import Finding, Problem, RuleError
 from idlewin.plane.hardware import Cards, DeviceKind
 from idlewin.plane.model import Plane
 from idlewin.plane.written import Written
-from idlewin.rulecheck import doubts, errors
+from idlewin.rulecheck import doubts, errors, within
 from idlewin.wording import nearest, shown, spelled
 from idlewin.yamlfile import Part, of_file, parts, text_of
 
@@ -173,6 +173,14 @@ def _nodes(written: Written) -> Iterator[Problem]:
     owners: dict[tuple[str, str], str] = {}
     outside = {machine.name for machine in written.outside}
     for number, cards in enumerate(written.cards):
+        for other in written.cards[:number]:
+            apart = cards.resource != other.resource or {*cards.nodes} & {*other.nodes}
+            if not apart and within(cards.labels, other.labels):
+                message = (
+                    f"select nodes of {other.name}, which has {cards.resource} too: {cards.labels} "
+                    f"beside {other.labels}; write labels that no node has of both"
+                )
+                yield _at(("cards", number, "nodeLabels"), message)
         for index, node in enumerate(cards.nodes):
             at: Steps = ("cards", number, "nodes", index)
             owner = owners.setdefault((cards.resource, node), cards.name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from idlewin.draft.yamltext import comment
+from idlewin.draft.yamltext import comment, on_a_line
 from idlewin.plane import kueue, policies, rules
 from idlewin.plane.model import Plane
 from idlewin.plane.objects import Object
@@ -31,7 +31,7 @@ def files(plane: Plane) -> dict[str, str]:
 
 
 def _head(plane: Plane) -> str:
-    return f"{MARK} from {plane.source}; edit that, and render again.\n"
+    return f"{MARK} from {on_a_line(plane.source)}; edit that, and render again.\n"
 
 
 def _text(one: Object) -> str:

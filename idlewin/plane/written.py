@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from idlewin.core.rule import Contract
-from idlewin.core.text import SCHEMA, Duration
+from idlewin.core.text import SCHEMA, Duration, camel
 from idlewin.plane.hardware import Cards, DeviceClass, Machine, Name, Topology
 
 _NAMESPACE = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
@@ -144,3 +144,8 @@ class Written:
     """Where nodes are."""
     outside: tuple[Machine, ...] = ()
     """Machines that are no nodes. They are on record, and no object is made of them."""
+
+    def __post_init__(self) -> None:
+        for name in ("device_classes", "cards", "queue_classes", "priorities", "tenants"):
+            if not getattr(self, name):
+                raise ValueError(f"{camel(name)} is empty; write one at least")

@@ -14,12 +14,17 @@ from idlewin.adapters.quota import reach
 from idlewin.cli.app import main
 from idlewin.plane.read import read_plane
 from idlewin.plane.render import objects, to_close
+from tests.controlplane.deployed import deploy
+from tests.controlplane.pools import NO_PROMETHEUS
+from tests.controlplane.running import Running
 from tests.labs.kubelab.api import ApiError, wait_for
 from tests.labs.kubelab.controlplane import ControlPlane
 
 pytestmark = pytest.mark.controlplane
 ROOT = Path(__file__).parents[2]
 KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
+RULE = "/apis/idlewin.dev/v1alpha1/idlerules/arc"
+TARGET = "/apis/apps/v1/namespaces/serving/deployments/llm"
 Json = dict[str, Any]
 
 PLANE_FILE = """\
@@ -35,11 +40,16 @@ cards:
     topology: lab
     host: {cpu: 8, memory: 32Gi}
     serving:
-      - {apiVersion: apps/v1, kind: Deployment, namespace: serving, name: llm, demand: CalendarOnly}
+      - apiVersion: apps/v1
+        kind: Deployment
+        namespace: serving
+        name: llm
+        demand: CalendarOnly
+        leadTime: 1s
     window: {calendar: {allow: ["Mon-Sun 22:00-07:00"]}}
 queueClasses:
   - {name: short, maxRuntime: 30m}
-  - {name: long, contract: Checkpoint, grace: 2m}
+  - {name: long, contract: Checkpoint, grace: 10s}
 priorities: [{name: soon, value: 1000}, {name: whenever, value: 100}]
 tenants:
   - name: one
@@ -95,7 +105,7 @@ LONG = {"kueue.x-k8s.io/queue-name": "arc-long", "kueue.x-k8s.io/priority-class"
 CONTRACT = {"idlewin.dev/contract": "Checkpoint"}
 
 
-def job(name: str, labels: Json, marks: Json | None = None, grace: int = 120, **spec: Any) -> Json:
+def job(name: str, labels: Json, marks: Json | None = None, grace: int = 10, **spec: Any) -> Json:
     container = {
         "name": "main",
         "image": "example/none",
@@ -128,6 +138,17 @@ def jobset(labels: Json, *marks: Json) -> Json:
     }
 
 
+def serve(plane: ControlPlane, replicas: int) -> None:
+    pod = job("x", {})["spec"]["template"]["spec"] | {"restartPolicy": "Always"}
+    spec = {
+        "replicas": replicas,
+        "selector": {"matchLabels": {"app": "llm"}},
+        "template": {"metadata": {"labels": {"app": "llm"}}, "spec": pod},
+    }
+    meta = {"name": "llm", "namespace": "serving"}
+    plane.api.apply({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": spec})
+
+
 def told(plane: ControlPlane, thing: Json, namespace: str = "one") -> str:
     """What the API server says to a new object; by dry run, so that nothing is left of it."""
     group = thing["apiVersion"]
@@ -140,13 +161,19 @@ def told(plane: ControlPlane, thing: Json, namespace: str = "one") -> str:
 
 
 @pytest.fixture(scope="module")
-def queues(
-    plane: ControlPlane, kubectl: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[list[str]]:
-    """The rendered plane, applied by kubectl, beside a Job that was there before; its queues."""
+def rendered(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with the manifests of the plane."""
     folder = tmp_path_factory.mktemp("plane")
-    file, out = folder / "plane.yaml", folder / "out"
-    file.write_text(PLANE_FILE)
+    (folder / "plane.yaml").write_text(PLANE_FILE)
+    with pytest.raises(SystemExit) as end:
+        main(["plane", "render", str(folder / "plane.yaml"), "--out", str(folder / "out")])
+    assert end.value.code in (0, None)
+    return folder / "out"
+
+
+@pytest.fixture(scope="module")
+def queues(plane: ControlPlane, kubectl: Path, rendered: Path) -> Iterator[list[str]]:
+    """The rendered plane, applied by kubectl, beside a Job that was there before; its queues."""
     for namespace in ("one", "two"):
         plane.add_namespace(namespace)
     plane.api.post("/apis/batch/v1/namespaces/one/jobs", job("before", {}))
@@ -154,18 +181,14 @@ def queues(
         plane.api.apply(definition)
     for kind in ("idlewin.dev/v1alpha1/idlerules", "jobset.x-k8s.io/v1alpha2/jobsets"):
         wait_for(kind, lambda kind=kind: plane.api.find(f"/apis/{kind}"))
-    with pytest.raises(SystemExit) as end:
-        main(["plane", "render", str(file), "--out", str(out)])
-    assert end.value.code in (0, None)
-
-    rendered = read_plane(file).plane
-    assert rendered is not None
-    apply = [str(kubectl), "--kubeconfig", str(plane.kubeconfig), "apply", "-k", str(out)]
+    file = read_plane(rendered.parent / "plane.yaml").plane
+    assert file is not None
+    apply = [str(kubectl), "--kubeconfig", str(plane.kubeconfig), "apply", "-k", str(rendered)]
     for how in (["--dry-run=server"], []):
         done = subprocess.run([*apply, *how], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
-        assert done.stdout.count(" created") == len(objects(rendered)), done.stdout
-    names = to_close(rendered)
+        assert done.stdout.count(" created") == len(objects(file)), done.stdout
+    names = to_close(file)
     wait_for("the policies", lambda: told(plane, job("x", {})) != "accepted")
     yield names
     stop(plane, names, "Hold")
@@ -205,8 +228,18 @@ def test_what_is_applied_is_ready_and_reads_back_as_the_cards_there_are(
 
     every = kinds["clusterqueues"]
     assert reach(every, every, kinds["cohorts"], "gpu.intel.com/xe") == 1
-    rule = plane.api.get("/apis/idlewin.dev/v1alpha1/idlerules/arc")
-    assert rule["spec"]["mode"] == "Observe"
+
+
+@pytest.mark.usefixtures("queues")
+def test_check_has_nothing_against_the_rendered_rule_in_its_cluster(
+    plane: ControlPlane, rendered: Path, capsys: Any
+) -> None:
+    serve(plane, replicas=0)
+    with pytest.raises(SystemExit) as end:
+        main(["check", str(rendered / "idlerules.yaml"), "--kubeconfig", str(plane.kubeconfig)])
+
+    told = capsys.readouterr().out
+    assert (end.value.code, "arc: ok" in told) == (0, True), told
 
 
 @pytest.mark.parametrize(
@@ -228,7 +261,7 @@ def test_what_is_applied_is_ready_and_reads_back_as_the_cards_there_are(
         (job("x", SHORT), "accepted"),
         (job("x", SHORT, grace=1, backoffLimit=0), "accepted"),
         (job("x", LONG), "every pod template has the annotation idlewin.dev/contract: Checkpoint"),
-        (job("x", LONG, CONTRACT, grace=30), "terminationGracePeriodSeconds of at least 120"),
+        (job("x", LONG, CONTRACT, grace=9), "terminationGracePeriodSeconds of at least 10"),
         (job("x", LONG, CONTRACT, backoffLimit=0), "backoffLimit above 0"),
         (job("x", LONG, CONTRACT), "accepted"),
         (jobset({}, CONTRACT), "names its queue"),
@@ -241,6 +274,19 @@ def test_work_is_let_in_with_what_its_queue_asks_for(
     plane: ControlPlane, thing: Json, says: str
 ) -> None:
     assert says in told(plane, thing)
+
+
+@pytest.mark.usefixtures("queues")
+def test_a_job_that_a_jobset_makes_is_not_looked_at(plane: ControlPlane) -> None:
+    path = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/one/jobsets"
+    owner = plane.api.post(path, jobset(LONG, CONTRACT))
+    named = {key: owner[key] for key in ("apiVersion", "kind")}
+    meta = {key: owner["metadata"][key] for key in ("name", "uid")}
+    thing = job("x", {})
+    thing["metadata"]["ownerReferences"] = [{**named, **meta, "controller": True}]
+
+    assert told(plane, thing) == "accepted"
+    plane.api.delete(f"{path}/set")
 
 
 @pytest.mark.usefixtures("queues")
@@ -291,3 +337,35 @@ def test_an_open_queue_admits_for_one_card_and_closed_ones_admit_nothing(
     stop(plane, ["arc-long-two"], "None")
     wait_for("the second", lambda: reserved(plane, "two", "second").get("status") == "True")
     assert {reserved(plane, "one", name)["status"] for name in ("third", "fourth")} == {"False"}
+    plane.api.delete("/apis/batch/v1/namespaces/two/jobs/second")
+    for name in ("third", "fourth"):
+        plane.api.delete(f"/apis/batch/v1/namespaces/one/jobs/{name}")
+
+
+def test_the_rendered_rule_opens_its_queues_in_a_window_and_closes_them_after_it(
+    plane: ControlPlane, queues: list[str], tmp_path: Path
+) -> None:
+    def policies() -> set[str]:
+        told = (plane.api.get(f"{KUEUE}/clusterqueues/{name}") for name in queues)
+        return {one["spec"].get("stopPolicy", "None") for one in told}
+
+    def phase() -> str:
+        return str(plane.api.get(RULE).get("status", {}).get("phase"))
+
+    stop(plane, queues, "Hold")
+    serve(plane, replicas=1)
+    wait_for("serving", lambda: plane.api.get(TARGET)["status"].get("readyReplicas") == 1)
+    plane.api.post("/apis/batch/v1/namespaces/one/jobs", job("night", LONG, CONTRACT))
+    hours = {"idleFor": "1s", "minServing": "1s", "calendar": None}
+    with Running(plane, deploy(plane), tmp_path, NO_PROMETHEUS):
+        plane.api.patch(RULE, {"spec": {"mode": "Act", "window": hours}})
+        wait_for("a window", lambda: phase() == "Harvesting")
+        wait_for("all queues are open", lambda: policies() == {"None"})
+        wait_for("the work", lambda: reserved(plane, "one", "night").get("status") == "True")
+        assert plane.api.get(TARGET)["spec"]["replicas"] == 0
+
+        plane.api.patch(RULE, {"spec": {"paused": True}})
+        wait_for("serving is back", lambda: phase() == "Serving", timeout=120)
+        assert plane.api.get(TARGET)["spec"]["replicas"] == 1
+        assert "None" not in policies()
+        assert reserved(plane, "one", "night")["status"] == "False"

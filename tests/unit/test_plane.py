@@ -71,6 +71,7 @@ def of_kind(plane: Plane, kind: str) -> dict[str, Any]:
     return {one.name: one.body for one in objects(plane) if one.kind == kind}
 
 
+KINDS = SMALL[SMALL.index("queueClasses:") : SMALL.index("priorities:")]
 TWICE = "  - {name: soon, value: 10}\n"
 TENANT = """\
   - name: other
@@ -93,6 +94,7 @@ TENANT = """\
         ("name: arc\n", "name: Arc 580\n", 5, "cards[0].name: 'Arc 580' is no name here"),
         ("resource: gpu.intel.com/xe", "resource: xe", 6, "cards[0].resource: 'xe' is no extended"),
         ("nodes: [box]", "nodes: [box, bix]", 5, "nodeLabels is missing, and there are 2 nodes"),
+        (KINDS, "queueClasses: []\n", 20, "queueClasses: is empty"),
         ("nodes: [box]", "nodes: [desk]", 7, "desk is named in outside too"),
         ("nodes: [box]", "nodes: []", 7, "cards[0].nodes: is empty"),
         ("memory: 12Gi", "memory: lots", 9, "cards[0].memory: 'lots' is no quantity"),
@@ -138,6 +140,17 @@ def test_cards_of_one_resource_on_a_node_are_one_entry(tmp_path: Path) -> None:
     found = read(tmp_path, SMALL[:end] + other + SMALL[end:])
 
     assert "cards[1].nodes[0]: gpu.intel.com/xe on box is arc's already" in str(found.findings[0])
+
+
+def test_labels_of_two_cards_select_no_node_of_both(tmp_path: Path) -> None:
+    begin, end = SMALL.index("  - name: arc"), SMALL.index("queueClasses:")
+    labels = "nodes: [bix]\n    nodeLabels: {kubernetes.io/hostname: box, rack: a}"
+    other = SMALL[begin:end].replace("name: arc", "name: two").replace("name: qwen", "name: b")
+    text = SMALL[:end] + other.replace("nodes: [box]", labels) + SMALL[end:]
+    (finding,) = read(tmp_path, text).findings
+
+    assert (finding.line, finding.field) == (23, "cards[1].nodeLabels")
+    assert "select nodes of arc" in finding.message
 
 
 def test_an_arbiter_is_the_cards_and_the_targets_alike(tmp_path: Path) -> None:
