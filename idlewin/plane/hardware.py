@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar
 
-from idlewin.core.rule import ForecastPolicy, WindowPolicy
+from idlewin.core.rule import ForecastPolicy, Mode, WindowPolicy
 from idlewin.core.target import Arbiter, Serving
 from idlewin.core.text import SCHEMA, Text
 
@@ -125,6 +125,8 @@ class Cards:
     serving: tuple[Serving, ...] = ()
     """Who owns the cards outside windows, as in a rule. Empty: batch has the cards for itself, its
     queues are always open, and there is no rule."""
+    mode: Mode = Mode.OBSERVE
+    """What its rule may do, as in a rule: Observe changes nothing, Act hands cards over."""
     window: WindowPolicy = field(default_factory=WindowPolicy)
     """When, and for how long, as in a rule."""
     forecast: ForecastPolicy = field(default_factory=ForecastPolicy)
@@ -156,6 +158,14 @@ class Cards:
             )
         if self.per_node < 1:
             raise ValueError(f"perNode is {self.per_node}; write how many cards each node has")
+        if not self.serving:
+            whole = {"mode": Mode.OBSERVE, "window": WindowPolicy(), "forecast": ForecastPolicy()}
+            for part, default in whole.items():
+                if getattr(self, part) != default:
+                    raise ValueError(
+                        f"{part} has no use without serving: nobody's return ends a window there, "
+                        "and there is no rule; name who serves on the cards, or take it out"
+                    )
         vendor, _, name = self.resource.partition("/")
         if "." not in vendor or not name:
             raise ValueError(

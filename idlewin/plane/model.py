@@ -88,6 +88,7 @@ class Plane:
             return None
         device = self.device_class(cards)
         return Rule(
+            mode=cards.mode,
             cards=core.Cards(
                 resource=cards.resource,
                 count=cards.count,

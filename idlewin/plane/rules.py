@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from idlewin.codec import write_brief
-from idlewin.core.rule import API_VERSION, KIND
+from idlewin.core.rule import API_VERSION, KIND, Mode
 from idlewin.plane.model import Plane
 from idlewin.plane.objects import Object
 
-_WHY = (
-    "Mode Observe decides and records, and changes nothing. Its ClusterQueues are adopted already: "
-    "they carry the rule's name."
-)
+_WHY = {
+    Mode.OBSERVE: "Mode Observe decides and records, and changes nothing.",
+    Mode.ACT: "Mode Act scales serving, and opens and closes queues.",
+}
+_ADOPTED = "Its ClusterQueues are adopted already: they carry the rule's name."
 
 
 def objects(plane: Plane) -> Iterator[Object]:
@@ -26,4 +27,4 @@ def objects(plane: Plane) -> Iterator[Object]:
                 "metadata": {"name": cards.name},
                 "spec": write_brief(rule),
             }
-            yield Object(body=body, why=_WHY)
+            yield Object(body=body, why=f"{_WHY[rule.mode]} {_ADOPTED}")

@@ -72,6 +72,7 @@ def of_kind(plane: Plane, kind: str) -> dict[str, Any]:
 
 
 KINDS = SMALL[SMALL.index("queueClasses:") : SMALL.index("priorities:")]
+SERVING = SMALL[SMALL.index("    serving:") : SMALL.index("queueClasses:")]
 TWICE = "  - {name: soon, value: 10}\n"
 TENANT = """\
   - name: other
@@ -95,6 +96,7 @@ TENANT = """\
         ("resource: gpu.intel.com/xe", "resource: xe", 6, "cards[0].resource: 'xe' is no extended"),
         ("nodes: [box]", "nodes: [box, bix]", 5, "nodeLabels is missing, and there are 2 nodes"),
         (KINDS, "queueClasses: []\n", 20, "queueClasses: is empty"),
+        (SERVING, "    mode: Act\n", 13, "cards[0].mode: has no use without serving"),
         ("nodes: [box]", "nodes: [desk]", 7, "desk is named in outside too"),
         ("nodes: [box]", "nodes: []", 7, "cards[0].nodes: is empty"),
         ("memory: 12Gi", "memory: lots", 9, "cards[0].memory: 'lots' is no quantity"),
@@ -203,6 +205,12 @@ def test_queues_are_adopted_by_the_rule_that_names_them_and_have_no_stop_policy(
     spec = rules["arc"]["spec"]
     assert (spec["mode"], spec["cards"]["count"]) == ("Observe", 1)
     assert [queue["clusterQueue"] for queue in spec["batch"]["queues"]] == list(queues)
+
+
+def test_a_rule_acts_where_its_cards_say_so(tmp_path: Path) -> None:
+    acts = SMALL.replace("    shared: 1\n", "    shared: 1\n    mode: Act\n")
+
+    assert of_kind(plane_of(tmp_path, acts), "IdleRule")["arc"]["spec"]["mode"] == "Act"
 
 
 def preemption(plane: Plane) -> dict[str, tuple[str, str]]:
