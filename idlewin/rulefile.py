@@ -18,6 +18,9 @@ from idlewin.rulehead import head_problems, name_of
 from idlewin.wording import shown
 from idlewin.yamlfile import Part, of_file, parts, text_of
 
+#: How the names of other files end that lie beside rules, without ``.yaml``: tests, planes.
+BESIDE = (".test", ".plane")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
@@ -71,7 +74,7 @@ class RuleFiles:
 
 
 def read_files(paths: Iterable[str | Path]) -> RuleFiles:
-    """The rules of files and of directories' ``*.yaml`` and ``*.yml``, without ``*.test.yaml``."""
+    """The rules of files and of directories' ``*.yaml`` and ``*.yml``, but for what lies beside."""
     documents: list[Document] = []
     unreadable: list[Finding] = []
     for path in paths:
@@ -104,7 +107,7 @@ def _files(path: Path) -> tuple[list[Path], list[Finding]]:
 
 def _is_rule_file(path: Path) -> bool:
     name = path.name
-    return name.endswith((".yaml", ".yml")) and not name.endswith((".test.yaml", ".test.yml"))
+    return name.endswith((".yaml", ".yml")) and not name.rpartition(".")[0].endswith(BESIDE)
 
 
 def read_text(path: Path, text: str) -> RuleFiles:

@@ -23,7 +23,7 @@ def idlewin(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_the_homelab_comes_out_as_it_did(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     out = GOLDEN if request.config.getoption("--update-golden") else tmp_path
-    done = idlewin("plane", "render", "planes/homelab.yaml", "--out", str(out))
+    done = idlewin("plane", "render", "rules/homelab.plane.yaml", "--out", str(out))
 
     assert (done.returncode, done.stderr.count("warning")) == (0, 0), done.stderr
     found = {path.name: path.read_text() for path in out.iterdir()}

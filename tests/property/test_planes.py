@@ -17,7 +17,7 @@ from idlewin.plane.read import read_plane
 from idlewin.plane.render import files, objects
 from idlewin.yamlfile import to_yaml
 
-HOMELAB = yaml.safe_load((Path(__file__).parents[2] / "planes/homelab.yaml").read_text())
+HOMELAB = yaml.safe_load((Path(__file__).parents[2] / "rules/homelab.plane.yaml").read_text())
 ODD = st.one_of(
     st.none(),
     st.booleans(),

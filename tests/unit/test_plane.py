@@ -18,7 +18,7 @@ from idlewin.plane.read import read_plane
 from idlewin.plane.render import files as files_of, objects
 from idlewin.plane.written import Priority, QueueClass, Tenant, Use, Written
 
-HOMELAB = Path(__file__).parents[2] / "planes/homelab.yaml"
+HOMELAB = Path(__file__).parents[2] / "rules/homelab.plane.yaml"
 SMALL = """\
 name: small
 deviceClasses:

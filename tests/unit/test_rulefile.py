@@ -200,6 +200,7 @@ def test_a_directory_is_its_rule_files_without_tests(tmp_path):
     written(tmp_path, good("a"), "a.yaml")
     written(inner, good("b"), "b.yml")
     written(tmp_path, "not: a rule", "a.test.yaml")
+    written(tmp_path, "not: a rule", "a.plane.yaml")
     written(tmp_path, "text", "README.md")
 
     assert [d.name for d in read_files([tmp_path]).documents] == ["a", "b"]
