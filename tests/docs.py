@@ -9,6 +9,7 @@ from pathlib import Path
 import yaml
 
 from idlewin.adapters.permissions import NEEDED
+from idlewin.audit.checks import CHECKS
 from idlewin.core import condition, diagram
 from idlewin.core.condition import ALARMS, ConditionType
 from tests.contract.kueue import fact
@@ -60,6 +61,16 @@ def permissions() -> str:
     return "\n".join(["| what | verbs | for what |", "|---|---|---|", *rows])
 
 
+def checks() -> str:
+    """Every check of ``idlewin audit``: how severe, what it finds, why that matters, what to do."""
+    rows = ["| id | severity | it finds that | why | what to do |", "|---|---|---|---|---|"]
+    rows += [
+        f"| {one.id} | {one.severity} | {one.title} | {one.why} | {one.remedy} |"
+        for one in CHECKS.values()
+    ]
+    return "\n".join(rows)
+
+
 MACHINE = {
     "diagram": lambda: f"```mermaid\n{diagram.mermaid()}\n```",
     "wanted": diagram.wanted_table,
@@ -68,6 +79,7 @@ MACHINE = {
 }
 METRICS = {"conditions": conditions, "alerts": alerts}
 PAGES = {
+    DOCS / "audit.md": {"checks": checks},
     DOCS / "machine.md": MACHINE,
     DOCS / "kueue.md": {"facts": fact.table},
     DOCS / "metrics.md": METRICS,

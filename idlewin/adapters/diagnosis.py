@@ -1,35 +1,11 @@
-"""What a look at a cluster found: how much it matters, and what to do."""
+"""Diagnoses of a cluster, each by what the API server said."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import StrEnum
-
 from idlewin.adapters.api import ApiError
+from idlewin.diagnosis import Diagnosis, Severity
 
-
-class Severity(StrEnum):
-    """How much a finding matters."""
-
-    OK = "ok"
-    WARNING = "warning"
-    """Windows open, and something may go otherwise than one thinks."""
-    ERROR = "error"
-    """No window opens, or a return may fail, until it is put right."""
-    UNKNOWN = "unknown"
-    """It could not be looked at."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Diagnosis:
-    """One thing that was looked at."""
-
-    about: str
-    """Kubernetes, CRD, Kueue, a kind of serving, permissions, a rule by its name."""
-    severity: Severity
-    seen: str
-    remedy: str = ""
-    """Empty: nothing is to be done."""
+__all__ = ["Diagnosis", "Severity", "bad", "doubt", "good", "parted", "unasked"]
 
 
 def good(about: str, seen: str) -> Diagnosis:

@@ -161,7 +161,7 @@ class Edits:
                 return {}
         wanted = set(names)
         return {
-            raw["metadata"]["name"]: tuple(sorted(set(_appliers(raw)) - {MANAGER}))
+            raw["metadata"]["name"]: tuple(sorted(set(appliers_of(raw)) - {MANAGER}))
             for raw in found
             if raw["metadata"]["name"] in wanted
         }
@@ -255,7 +255,7 @@ def _owners(raw: Json, operation: str = "") -> Iterator[str]:
             yield str(entry.get("manager", "?"))
 
 
-def _appliers(raw: Json) -> Iterator[str]:
+def appliers_of(raw: Json) -> Iterator[str]:
     """Who has it in what is applied, on the server's side or the client's."""
     yield from _owners(raw, "Apply")
     applied = (raw["metadata"].get("annotations") or {}).get(_LAST_APPLIED, "")

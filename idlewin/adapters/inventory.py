@@ -37,7 +37,7 @@ _ROUTES = (
 
 
 @dataclass(slots=True)
-class _Lists:
+class Lists:
     """Lists, and why some could not be had."""
 
     api: Api
@@ -70,7 +70,7 @@ class _Lists:
 
 def inventory(api: Api) -> Facts:
     """All of it. Raises IdlewinError where nodes or pods cannot be listed."""
-    lists = _Lists(api)
+    lists = Lists(api)
     nodes = [_node(raw) for raw in lists.needed(NODES, lambda raw: raw)]
     pods = lists.needed(PODS, _on_cards)
     serving = {kind.kind: lists.all(kind.watch_path) for kind in KINDS}
@@ -135,7 +135,7 @@ def _on_cards(raw: Json) -> Json | None:
 # -- queues
 
 
-def _queues(lists: _Lists) -> Iterator[Queue]:
+def _queues(lists: Lists) -> Iterator[Queue]:
     found = lists.all(QUEUES)
     homes = {
         (raw["metadata"]["namespace"], raw["metadata"]["name"]): raw["spec"].get("clusterQueue", "")

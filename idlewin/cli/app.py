@@ -28,6 +28,7 @@ VERBS = {
     "test": "Run the tests of rules: *.test.yaml, in a simulated cluster.",
     "sources": "Show where demand can be seen, and probe what Prometheus has of it.",
     "doctor": "Say what stands between a cluster and a first window, and what to do.",
+    "audit": "Say who is on cards past whom, and which limits are none.",
     "explain": "Say why a rule's pool is where it is, and what it waits for.",
     "status": "Show all rules: phase, reason, since, until.",
     "adopt": "Give a ClusterQueue into a rule's hands.",

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from datetime import timedelta
 from itertools import groupby
 from xml.etree import ElementTree as ET
 
+from idlewin.cli.junit import case, clean, counts, document
 from idlewin.core.text import format_duration, format_instant
 from idlewin.errors import Finding
 from idlewin.ruletest.trial import Difference, Look, Seen, Trial, differences
-
-#: What XML cannot hold.
-_CONTROL = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,38 +104,19 @@ def as_junit(ran: Sequence[Ran], findings: Sequence[Finding]) -> str:
     for path, some in groupby(ran, lambda one: one.path):
         suite = ET.SubElement(root, "testsuite", name=path)
         for one in some:
-            case = _case(suite, one.trial.pool, one.trial.name, one.seconds)
+            told = case(suite, one.trial.pool, one.trial.name, one.seconds)
             for failure in one.failures:
                 said = ", ".join(f"{d.field}: {d.was}, not {d.wanted}" for d in failure.differences)
-                ET.SubElement(case, "failure", message=said).text = _clean(one.told(failure))
-        bad = sum(bool(case.findall("failure")) for case in suite)
-        _counts(suite, failures=bad, errors=0)
+                ET.SubElement(told, "failure", message=said).text = clean(one.told(failure))
+        bad = sum(bool(told.findall("failure")) for told in suite)
+        counts(suite, failures=bad, errors=0)
     if findings:
         suite = ET.SubElement(root, "testsuite", name="files")
         for finding in findings:
-            case = _case(suite, finding.file, finding.field or "file", 0.0)
-            ET.SubElement(case, "error", message=_clean(str(finding)))
-        _counts(suite, failures=0, errors=len(findings))
-    ET.indent(root)
-    return '<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(root, encoding="unicode")
-
-
-def _case(suite: ET.Element, of: str, name: str, seconds: float) -> ET.Element:
-    return ET.SubElement(
-        suite, "testcase", classname=_clean(of), name=_clean(name), time=f"{seconds:.3f}"
-    )
-
-
-def _counts(suite: ET.Element, *, failures: int, errors: int) -> None:
-    took = sum((timedelta(seconds=float(case.get("time", 0))) for case in suite), timedelta())
-    suite.set("tests", str(len(suite)))
-    suite.set("failures", str(failures))
-    suite.set("errors", str(errors))
-    suite.set("time", f"{took.total_seconds():.3f}")
-
-
-def _clean(text: str) -> str:
-    return _CONTROL.sub("�", text)
+            told = case(suite, finding.file, finding.field or "file", 0.0)
+            ET.SubElement(told, "error", message=clean(str(finding)))
+        counts(suite, failures=0, errors=len(findings))
+    return document(root)
 
 
 def _count(number: int, word: str) -> str:

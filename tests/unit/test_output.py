@@ -16,7 +16,7 @@ from idlewin.cli.output import Form, aside, written
 
 RULE = Path(__file__).parents[2] / "rules/b580.yaml"
 #: The verbs that answer with a list or a state, and say it for machines too.
-LISTING = ("check", "doctor", "explain", "sources", "status")
+LISTING = ("audit", "check", "doctor", "explain", "sources", "status")
 
 
 def forms(verb: str) -> set[str]:
