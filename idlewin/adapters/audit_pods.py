@@ -104,6 +104,7 @@ def holder(one: Object, around: Around) -> Holder:
         cluster_queue=around.queues.get((one.thing.namespace, queue), ""),
         contract=any(m.get(CONTRACT) == Contract.CHECKPOINT.value for m in marks),
         loses=() if volumes & set(_STAYS) else tuple(sorted(volumes & set(_GOES))),
+        part=controller_of(one.raw) is not None,
         managed_by="" if managed_by in _OWN_JOBS else managed_by,
         created_at=maybe_instant(one.raw["metadata"].get("creationTimestamp")),
         taken_up=bool(status) or bool(spec.get("suspend")),
@@ -243,6 +244,10 @@ def with_pods(
                 local_queue=queue,
                 cluster_queue=around.queues.get((namespace, queue), ""),
             )
+        elif not (found[key].claims or found[key].devices):
+            # What its template leaves open is filled in when pods are made: KServe's runtimes.
+            real = _of_spec(found[key].thing, pod.raw["spec"], around)
+            found[key] = replace(found[key], claims=real.claims, devices=real.devices)
         seen = there.setdefault(key, _There())
         if node := pod.raw["spec"].get("nodeName"):
             seen.nodes[node] = seen.nodes.get(node, 0) + 1

@@ -6,14 +6,23 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from idlewin.adapters.audit_pods import TEMPLATES, Around, Object, ended, with_pods
+from idlewin.adapters.audit_pods import TEMPLATES, Around, Object, with_pods
+from idlewin.adapters.audit_queues import admitted, queue, quotas_of, with_spec
 from idlewin.adapters.audit_settings import settings
 from idlewin.adapters.edits import appliers_of
-from idlewin.adapters.fields import condition, holds, labels_of, maybe_instant, whole
-from idlewin.adapters.quota import leaks, quotas
+from idlewin.adapters.fields import labels_of, whole
+from idlewin.adapters.quota import leaks
 from idlewin.adapters.serving import SCALED_OBJECT, Around as Beside, kind_of
 from idlewin.adapters.serving.replicated import trim_autoscaler
-from idlewin.audit.facts import Admitted, Facts, Gate, Holder, Idle, Node, Queue, Quota, Thing
+from idlewin.audit.facts import (
+    Facts,
+    Gate,
+    Holder,
+    Idle,
+    Node,
+    Setting,
+    Thing,
+)
 from idlewin.codec import read_rule
 from idlewin.core.pool import MANAGER
 from idlewin.core.rule import Mode, Rule
@@ -23,7 +32,7 @@ from idlewin.errors import RuleError
 
 Json = dict[str, Any]
 Key = tuple[str, str, str]
-_HELD = ("Hold", "HoldAndDrain")
+_FLUX = "helm.toolkit.fluxcd.io"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,16 +87,28 @@ def facts_of(objects: Iterable[Object], idle: Mapping[str, Idle] | None = None) 
     return Facts(
         holders=tuple(_ruled(one, rules, there, idle or {}) for one in held),
         nodes=tuple(_node(one) for one in there["Node"]),
-        settings=tuple(one for every in there.of.values() for o in every for one in settings(o)),
+        settings=tuple(_settings(there)),
         flavors={
             one.thing.name: (one.raw.get("spec") or {}).get("nodeLabels") or {}
             for one in there["ResourceFlavor"]
         },
-        quotas=tuple(_quotas(there)),
-        queues=tuple(_queue(one) for one in there["ClusterQueue"]),
+        quotas=tuple(quotas_of((*there["ClusterQueue"], *there["Cohort"]))),
+        queues=tuple(map(queue, there["ClusterQueue"])),
         gates=tuple(_gate(one, there) for one in rules),
-        admitted=tuple(_admitted(there)),
+        admitted=tuple(admitted(there["Workload"], there["Job"], there["Pod"])),
     )
+
+
+def _settings(there: _Objects) -> Iterator[Setting]:
+    """Each where it is written by a person, and not where an operator copies it to."""
+    for one in (one for every in there.of.values() for one in every):
+        meta, marks = one.raw["metadata"], labels_of(one.raw)
+        makers = [(o["kind"], "", o["name"]) for o in meta.get("ownerReferences") or ()]
+        makers.append(
+            ("HelmRelease", marks.get(f"{_FLUX}/namespace", ""), marks.get(f"{_FLUX}/name", ""))
+        )
+        if not any(maker in there.by for maker in makers):
+            yield from settings(one)
 
 
 def _owned(there: _Objects, tops: Mapping[Key, Object], thing: Thing) -> bool:
@@ -140,8 +161,8 @@ def _pods_of(ref: Ref, there: _Objects) -> set[Key]:
 def _gate(one: _Ruled, there: _Objects) -> Gate:
     rule = one.rule
     names = [queue.cluster_queue for queue in rule.batch.queues]
-    queues = [_with_spec(raw) for raw in there.raws("ClusterQueue")]
-    cohorts = [_with_spec(raw) for raw in there.raws("Cohort")]
+    queues = [with_spec(raw) for raw in there.raws("ClusterQueue")]
+    cohorts = [with_spec(raw) for raw in there.raws("Cohort")]
     found = [
         text
         for raw in queues
@@ -156,13 +177,10 @@ def _gate(one: _Ruled, there: _Objects) -> Gate:
             q.cluster_queue for q in rule.batch.queues if q.contract and not q.max_runtime
         ),
         acts=rule.mode is Mode.ACT and not rule.paused,
+        exempt_namespaces=rule.cards.exempt_namespaces,
         leaks=tuple(found),
         fights=(*_targets(rule, there), *_stops(names, there)),
     )
-
-
-def _with_spec(raw: Json) -> Json:
-    return {**raw, "spec": raw.get("spec") or {}}
 
 
 def _targets(rule: Rule, there: _Objects) -> Iterator[tuple[Thing, str]]:
@@ -217,55 +235,3 @@ def _stops(names: list[str], there: _Objects) -> Iterator[tuple[Thing, str]]:
 def _stored(raw: Json) -> bool:
     """Whether it was read from an API server, and is not what is applied to one."""
     return "uid" in raw["metadata"]
-
-
-# -- queues and work
-
-
-def _queue(one: Object) -> Queue:
-    policy = ((one.raw.get("spec") or {}).get("preemption") or {}).get("withinClusterQueue")
-    told = f"preemption.withinClusterQueue is {policy}" if policy not in (None, "Never") else ""
-    return Queue(thing=one.thing, preempts=told)
-
-
-def _quotas(there: _Objects) -> Iterator[Quota]:
-    for one in (*there["ClusterQueue"], *there["Cohort"]):
-        raw = _with_spec(one.raw)
-        groups = raw["spec"].get("resourceGroups") or ()
-        for resource in sorted({n for group in groups for n in group["coveredResources"]}):
-            for flavor, quota in quotas(raw, resource).items():
-                yield Quota(
-                    thing=one.thing,
-                    flavor=flavor,
-                    resource=resource,
-                    count=whole(quota.get("nominalQuota", 0)),
-                    held=raw["spec"].get("stopPolicy") in _HELD,
-                )
-
-
-def _admitted(there: _Objects) -> Iterator[Admitted]:
-    for one in there["Workload"]:
-        admission = (one.raw.get("status") or {}).get("admission") or {}
-        if not holds(one.raw, "Admitted") or holds(one.raw, "Finished"):
-            continue
-        cards: dict[str, int] = {}
-        for part in admission.get("podSetAssignments") or ():
-            for name, count in (part.get("resourceUsage") or {}).items():
-                if is_card(name):
-                    cards[name] = cards.get(name, 0) + whole(count)
-        since = (condition(one.raw, "Admitted") or {}).get("lastTransitionTime")
-        if cards:
-            yield Admitted(
-                thing=one.thing,
-                queue=admission.get("clusterQueue", ""),
-                cards=cards,
-                since=maybe_instant(since),
-                pods=sum(_is_of(pod, one) for pod in there["Pod"] if not ended(pod.raw)),
-            )
-
-
-def _is_of(pod: Object, work: Object) -> bool:
-    """Whether a pod is of the object that a Workload is of."""
-    mine = {owner["uid"] for owner in work.raw["metadata"].get("ownerReferences") or ()}
-    theirs = {owner["uid"] for owner in pod.raw["metadata"].get("ownerReferences") or ()}
-    return bool(mine & {*theirs, pod.raw["metadata"].get("uid")})

@@ -64,9 +64,14 @@ def _shared(facts: Facts, domain: str) -> Iterator[Finding]:
     for names, group in groups.items():
         there = [nodes[name] for name in names]
         wanted = [(one, one.replicas * one.wants(domain)) for one in group]
+        # Who waits for a card is told beside whoever has it.
+        has = [
+            (one, sum(one.held.get(n, 0) for n in names) * one.wants(domain)) for one in claiming
+        ]
         if there:
             most = sum(facts.physical(node, domain) for node in there)
-            yield from _more_than(wanted, there, most, f"on {listed(names)}")
+            both = [*wanted, *((one, count) for one, count in has if count)]
+            yield from _more_than(both, there, most, f"on {listed(names)}")
         else:
             yield from _by_setting(facts, domain, wanted)
 
@@ -103,17 +108,18 @@ def _past_the_scheduler(facts: Facts, one: Holder) -> Iterator[Finding]:
     if one.role is Role.NODE or not (one.replicas or one.held):
         return
     if devices := [path for path in one.devices if _is_card(path)]:
-        if not one.rule:
+        known = {name for gate in facts.gates for name in gate.exempt_namespaces}
+        if not one.rule and one.thing.namespace not in known:
             also = ", ".join(f"{n} {name}" for name, n in one.cards.items())
-            beside = f" and request {also} as well" if also else " and request no card"
-            seen = f"{_pods(one)} mount {', '.join(devices)} of the host{beside}"
+            beside = f", and {also} requested as well" if also else ", and no card requested"
+            seen = f"{_pods(one)} with {', '.join(devices)} of the host mounted{beside}"
             yield found(Id.BYPASS, one.thing, seen)
     elif one.opens_all and not one.cards and _may_meet_cards(facts, one):
         yield found(
             Id.OPENS_ALL, one.thing, f"{_pods(one)}: {one.opens_all}, and no card requested"
         )
     if watched := [name for name in one.claims if name.endswith("monitoring")]:
-        seen = f"{_pods(one)} request {', '.join(watched)}: every card of the node, and no place"
+        seen = f"{_pods(one)} with {', '.join(watched)}: every card of the node, and no place"
         yield found(Id.MONITORING, one.thing, seen)
 
 
@@ -123,7 +129,7 @@ def _is_card(path: str) -> bool:
 
 def _may_meet_cards(facts: Facts, one: Holder) -> bool:
     if not facts.nodes:
-        return True
+        return bool(facts.domains)
     with_cards = [node for node in facts.nodes if any(node.cards.values())]
     if one.held:
         return any(node.thing.name in one.held for node in with_cards)
@@ -132,7 +138,8 @@ def _may_meet_cards(facts: Facts, one: Holder) -> bool:
 
 def _pods(one: Holder) -> str:
     where = f" on {listed(sorted(one.held))}" if one.held else ""
-    return f"{sum(one.held.values()) or one.replicas} pod(s){where}"
+    count = sum(one.held.values()) or one.replicas
+    return f"{count} pod{'' if count == 1 else 's'}{where}"
 
 
 # -- idle, and in two ways

@@ -80,6 +80,8 @@ class Holder:
     contract: bool = False
     loses: tuple[str, ...] = ()
     """Volumes that go with the pod, where it has no other."""
+    part: bool = False
+    """Whether something controls it that is not looked at, and may be queued in its place."""
     managed_by: str = ""
     created_at: datetime | None = None
     taken_up: bool = True
@@ -160,6 +162,8 @@ class Gate:
     evicts: tuple[str, ...] = ()
     """Those whose work is taken to be under a contract, and has no other bound."""
     acts: bool = False
+    exempt_namespaces: tuple[str, ...] = ()
+    """Whose pods mount /dev for something else than cards."""
     leaks: tuple[str, ...] = ()
     """How its quota may be used while they are closed."""
     fights: tuple[tuple[Thing, str], ...] = ()

@@ -34,7 +34,7 @@ def of_batch(facts: Facts, now: datetime) -> Iterator[Finding]:
     batch = [one for one in facts.holders if one.role is Role.BATCH]
     for one in batch:
         wanted = ", ".join(f"{n * one.replicas} {name}" for name, n in one.cards.items())
-        if wanted and not one.local_queue and not one.managed_by:
+        if wanted and not (one.local_queue or one.managed_by or one.part):
             yield found(Id.UNQUEUED, one.thing, f"it requests {wanted} and is in no queue")
         waited = now - one.created_at if one.created_at else timedelta()
         if one.managed_by and not one.taken_up and waited >= _TAKEN_UP:
