@@ -9,6 +9,7 @@ from typing import Any
 from idlewin.adapters.api import Api
 from idlewin.adapters.audit_pods import Object, at_cards
 from idlewin.adapters.audit_settings import tells
+from idlewin.adapters.audit_sound import sound
 from idlewin.adapters.inventory import Lists
 from idlewin.audit.facts import Idle
 from idlewin.audit.kinds import KINDS
@@ -22,7 +23,7 @@ PAST, _STEP = timedelta(days=7), timedelta(minutes=1)
 
 
 def objects_of(api: Api) -> tuple[list[Object], dict[str, str]]:
-    """All objects, and why some kinds could not be listed, by their plural.
+    """All objects, and why some could not be listed, by their plural, or not be understood.
 
     Raises IdlewinError where nodes or pods cannot be listed.
     """
@@ -33,7 +34,8 @@ def objects_of(api: Api) -> tuple[list[Object], dict[str, str]]:
         listing = lists.needed if looked.needed else lists.all
         # An item of a list does not say of what kind it is.
         found += [Object({**raw, "kind": kind}) for raw in listing(looked.path, keep)]
-    return found, lists.unseen
+    found, odd = sound(found)
+    return found, {**lists.unseen, **{str(one.thing): why for one, why in odd}}
 
 
 def _all(raw: Json) -> Json | None:

@@ -24,6 +24,8 @@ from idlewin.core.pool import CONTRACT
 from idlewin.core.rule import Contract
 
 Json = dict[str, Any]
+#: Kind, namespace and name.
+Key = tuple[str, str, str]
 QUEUE_NAME = "kueue.x-k8s.io/queue-name"
 _VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 _ROLES = {
@@ -58,7 +60,7 @@ class Object:
         return str(self.raw["kind"])
 
     @property
-    def key(self) -> tuple[str, str, str]:
+    def key(self) -> Key:
         """Kind, namespace and name."""
         meta = self.raw["metadata"]
         return self.kind, meta.get("namespace", ""), meta["name"]
@@ -76,7 +78,7 @@ class Around:
 
     priorities: Mapping[str, Json] = field(default_factory=dict)
     """PriorityClasses by name."""
-    claims: Mapping[tuple[str, str, str], Json] = field(default_factory=dict)
+    claims: Mapping[Key, Json] = field(default_factory=dict)
     """ResourceClaims and their templates by key."""
     queues: Mapping[tuple[str, str], str] = field(default_factory=dict)
     """The ClusterQueue of each LocalQueue."""
@@ -153,12 +155,17 @@ def _of_spec(thing: Thing, spec: Json, around: Around) -> Holder:
         thing=thing,
         role=_ROLES.get(thing.kind, Role.OTHER),
         claims={name: claims(spec, name) for name in sorted(_resources(spec))},
-        selects=spec.get("nodeSelector") or {},
+        selects=texts(spec.get("nodeSelector")),
         devices=tuple(devices_of(spec)),
         opens_all=_opens_all(spec),
         device_classes=tuple(sorted(set(_classes(thing, spec, around)))),
         priority=_priority(spec, around),
     )
+
+
+def texts(labels: Json | None) -> dict[str, str]:
+    """Labels, or a selector of them."""
+    return {str(name): str(value) for name, value in (labels or {}).items()}
 
 
 def _resources(spec: Json) -> set[str]:
@@ -226,12 +233,15 @@ def ended(raw: Json) -> bool:
 
 
 def with_pods(
-    tops: Mapping[tuple[str, str, str], Object], pods: Iterable[Object], around: Around
+    tops: Mapping[Key, Object], pods: Iterable[Object], around: Around
 ) -> Iterator[Holder]:
     """Every holder, with the pods of it that are on nodes."""
     found = {key: holder(one, around) for key, one in tops.items() if not over(one)}
-    there: dict[tuple[str, str, str], _There] = {}
-    deployments = [one for one in tops.values() if one.kind == "Deployment"]
+    there: dict[Key, _There] = {}
+    deployments: dict[str, list[Object]] = {}
+    for one in tops.values():
+        if one.kind == "Deployment":
+            deployments.setdefault(one.thing.namespace, []).append(one)
     for pod in pods:
         if ended(pod.raw):
             continue
@@ -253,28 +263,29 @@ def with_pods(
             seen.nodes[node] = seen.nodes.get(node, 0) + 1
             began = maybe_instant((pod.raw.get("status") or {}).get("startTime"))
             seen.since = min(filter(None, (seen.since, began)), default=None)
-    for key, one in found.items():
+    for key, its in found.items():
         seen = there.get(key, _There())
-        yield replace(one, held=seen.nodes, since=seen.since)
+        yield replace(its, held=seen.nodes, since=seen.since)
 
 
 def _top(
-    pod: Object, tops: Mapping[tuple[str, str, str], Object], deployments: list[Object]
-) -> tuple[str, str, str]:
+    pod: Object,
+    tops: Mapping[Key, Object],
+    deployments: Mapping[str, list[Object]],
+) -> Key:
     """The key of what a pod is of."""
     namespace, owner = pod.thing.namespace, controller_of(pod.raw)
     if owner is None:
         return pod.key
     if owner["kind"] == "ReplicaSet":
-        for one in deployments:
-            selector = one.raw["spec"].get("selector")
-            if one.thing.namespace == namespace and selects(selector, labels_of(pod.raw)):
+        for one in deployments.get(namespace, ()):
+            if selects(one.raw["spec"].get("selector"), labels_of(pod.raw)):
                 return above(one, tops)
     key = owner["kind"], namespace, pod.thing.name if owner["kind"] == "Node" else owner["name"]
     return above(tops[key], tops) if key in tops else key
 
 
-def above(one: Object, tops: Mapping[tuple[str, str, str], Object]) -> tuple[str, str, str]:
+def above(one: Object, tops: Mapping[Key, Object]) -> Key:
     """The topmost object that controls one, itself where none is known."""
     owner = controller_of(one.raw)
     key = (owner["kind"], one.thing.namespace, owner["name"]) if owner else one.key

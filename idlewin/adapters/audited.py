@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from idlewin.adapters.audit_pods import TEMPLATES, Around, Object, with_pods
+from idlewin.adapters.audit_pods import TEMPLATES, Around, Object, texts, with_pods
 from idlewin.adapters.audit_queues import admitted, queue, quotas_of, with_spec
 from idlewin.adapters.audit_settings import settings
 from idlewin.adapters.edits import appliers_of
@@ -63,10 +63,7 @@ class _Objects:
 
 
 def facts_of(objects: Iterable[Object], idle: Mapping[str, Idle] | None = None) -> Facts:
-    """All of it; ``idle``: by rule, where demand was asked for.
-
-    Raises KeyError, TypeError, ValueError or AttributeError where an object is unlike its kind.
-    """
+    """All of it, of sound objects; ``idle``: by rule, where demand was asked for."""
     there = _Objects(objects)
     rules = list(_rules(there))
     around = Around(
@@ -89,7 +86,7 @@ def facts_of(objects: Iterable[Object], idle: Mapping[str, Idle] | None = None) 
         nodes=tuple(_node(one) for one in there["Node"]),
         settings=tuple(_settings(there)),
         flavors={
-            one.thing.name: (one.raw.get("spec") or {}).get("nodeLabels") or {}
+            one.thing.name: texts((one.raw.get("spec") or {}).get("nodeLabels"))
             for one in there["ResourceFlavor"]
         },
         quotas=tuple(quotas_of((*there["ClusterQueue"], *there["Cohort"]))),
@@ -125,7 +122,7 @@ def _owned(there: _Objects, tops: Mapping[Key, Object], thing: Thing) -> bool:
 def _node(one: Object) -> Node:
     has = (one.raw.get("status") or {}).get("allocatable") or {}
     cards = {name: whole(count) for name, count in has.items() if is_card(name)}
-    return Node(thing=one.thing, labels=labels_of(one.raw), cards=cards)
+    return Node(thing=one.thing, labels=texts(labels_of(one.raw)), cards=cards)
 
 
 # -- rules

@@ -7,11 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from idlewin.adapters.audit_pods import Object
-from idlewin.adapters.audit_settings import settings
-from idlewin.adapters.audited import facts_of
+from idlewin.adapters.audit_sound import sound
 from idlewin.audit.kinds import KINDS
-from idlewin.codec import read_rule
-from idlewin.errors import Finding, RuleError
+from idlewin.errors import Finding
 from idlewin.yamlfile import Part, of_file, parts, text_of
 
 Json = dict[str, Any]
@@ -35,9 +33,9 @@ def read(paths: Iterable[Path]) -> tuple[list[Object], list[Finding]]:
                 if isinstance(part, Finding):
                     findings.append(part)
                 else:
-                    for one in _objects(file, part):
-                        trouble = _unlike(one)
-                        (findings if trouble else objects).append(trouble or one)  # type: ignore[arg-type]
+                    objects += _objects(file, part)
+    objects, odd = sound(objects)
+    findings += [of_file(Path(one.file), why, one.line) for one, why in odd]
     return objects, findings
 
 
@@ -70,20 +68,3 @@ def _object(file: Path, line: int, raw: Json) -> Iterator[Object]:
     if known.namespaced:
         raw = {**raw, "metadata": {"namespace": "default", **meta}}
     yield Object(raw, str(file), line)
-
-
-def _unlike(one: Object) -> Finding | None:
-    """Why an object cannot be looked at by itself."""
-    try:
-        if one.kind == "IdleRule":
-            read_rule(one.raw.get("spec"))
-        facts_of([one])
-        list(settings(one))
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        why = f"has no {error}" if isinstance(error, KeyError) else f"cannot be read: {error}"
-        message = f"{one.thing} is unlike a {one.kind} that the API server takes: it {why}"
-        return of_file(Path(one.file), message, one.line)
-    except RuleError as error:
-        message = f"{one.thing} is no rule: {error}; idlewin check says it by line"
-        return of_file(Path(one.file), message, one.line)
-    return None

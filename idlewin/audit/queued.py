@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
@@ -119,28 +120,30 @@ def of_writers(facts: Facts) -> Iterator[Finding]:
 
 def of_priorities(facts: Facts) -> Iterator[Finding]:
     """Whose pods would end whose, of those that may meet."""
-    for high in facts.holders:
-        under = [low for low in facts.holders if _would_end(facts, high, low)]
-        if under:
-            value = high.priority.value
-            ended = listed(f"{at(low)} ({low.priority.value}, {low.role})" for low in under)
-            seen = f"its pods ({value}, {high.role}) would take the card from those of {ended}"
-            yield found(Id.PRIORITY, high.thing, seen)
+    of = {
+        role: sorted((one for one in facts.holders if one.cards and one.role is role), key=_rank)
+        for role in (Role.SERVING, Role.BATCH)
+    }
+    for role, other in ((Role.SERVING, Role.BATCH), (Role.BATCH, Role.SERVING)):
+        for high in (one for one in of[role] if one.priority.preempts):
+            lower = of[other][: bisect_left(of[other], high.priority.value, key=_rank)]
+            under = [low for low in lower if not low.contract and _may_meet(facts, high, low)]
+            if under:
+                value = high.priority.value
+                ended = listed(f"{at(low)} ({low.priority.value}, {low.role})" for low in under)
+                seen = f"its pods ({value}, {high.role}) would take the card from those of {ended}"
+                yield found(Id.PRIORITY, high.thing, seen)
 
 
-def _would_end(facts: Facts, high: Holder, low: Holder) -> bool:
-    """Batch that ends serving, or serving that ends batch which did not agree to it."""
-    roles = (high.role, low.role)
-    if roles not in ((Role.BATCH, Role.SERVING), (Role.SERVING, Role.BATCH)):
+def _rank(one: Holder) -> int:
+    return one.priority.value
+
+
+def _may_meet(facts: Facts, one: Holder, other: Holder) -> bool:
+    common = [name for name in one.cards if name in other.cards]
+    if not common:
         return False
-    if low.contract or not high.priority.preempts or high.priority.value <= low.priority.value:
-        return False
-    common = {name for name in high.cards if name in low.cards}
-    return bool(common) and _may_meet(facts, high, low, domain_of(min(common)))
-
-
-def _may_meet(facts: Facts, one: Holder, other: Holder, domain: str) -> bool:
     if any(other.selects.get(label, value) != value for label, value in one.selects.items()):
         return False
     both = {**one.selects, **other.selects}
-    return not facts.nodes or bool(facts.with_cards(domain, both))
+    return not facts.nodes or bool(facts.with_cards(domain_of(common[0]), both))

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import copy
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
+from idlewin.adapters.audit_lists import idle_of
 from idlewin.adapters.audit_pods import Object
 from idlewin.adapters.audited import facts_of
+from idlewin.adapters.objects import rule_of
 from idlewin.audit.audited import audited
 from idlewin.audit.checks import Id
+from idlewin.audit.facts import Idle
+from idlewin.core.load import History, Reading
+from idlewin.core.rule import Rule
+from idlewin.core.window import Span
 
 Json = dict[str, Any]
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -343,3 +349,37 @@ def test_cards_by_claim_beside_cards_by_resource_name_both():
     assert [one[1] for one in told] == ["Deployment lab/comfy"]
     assert "1 given out by nodes; asked for by Deployment lab/swap" in told[0][2]
     assert ids(claim, apps[0]) == []
+
+
+# -- how long idle
+
+
+class Past:
+    """A Prometheus that knows one past of every rule."""
+
+    def __init__(self, past: History) -> None:
+        self._past = past
+
+    def read(self, _rule: Rule) -> tuple[Reading, ...]:
+        return ()
+
+    def history(self, _rule: Rule, _past: timedelta, _step: timedelta) -> History:
+        return self._past
+
+
+def test_unknown_time_is_not_idle_and_a_rule_without_demand_is_not_asked_for():
+    day, hour = timedelta(days=1), timedelta(hours=1)
+    start = NOW - 7 * day
+    busy, unknown = Span(start, start + 8 * hour), Span(start + day, start + 2 * day)
+    past = Past(History(covers=Span(start, NOW), busy=(busy,), unknown=(unknown,)))
+    by_calendar = rule()
+    looks = rule()
+    looks["spec"]["serving"][0]["demand"] = [{"source": "vllm-requests"}]
+    rules = [
+        rule_of({**one, "metadata": {**one["metadata"], "resourceVersion": "1"}})
+        for one in (by_calendar, looks)
+    ]
+
+    told = idle_of(past, rules[:1]), idle_of(past, rules[1:])
+
+    assert told == ({}, {"b60": Idle(idle=6 * day - 8 * hour, known=6 * day)})
