@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import re
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -16,7 +17,7 @@ from typing import Any
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq, TaggedScalar
 from ruamel.yaml.constructor import DuplicateKeyError
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.error import MarkedYAMLError, ReusedAnchorWarning, YAMLError
 from ruamel.yaml.scalarstring import DoubleQuotedScalarString, LiteralScalarString
 
 from idlewin.errors import Finding, Problem
@@ -76,7 +77,10 @@ def parts(path: Path, text: str) -> Iterator[Part | Finding]:
     """The documents of a file's text that say something, or why one cannot be read."""
     for offset, part in _split(text):
         try:
-            root = _yaml().load(part)
+            with warnings.catch_warnings():
+                # An anchor may be set anew; it is no matter of ours, and not of standard error's.
+                warnings.simplefilter("ignore", ReusedAnchorWarning)
+                root = _yaml().load(part)
         except YAMLError as error:
             yield _syntax(path, offset, part, error)
         except (RecursionError, ValueError) as error:

@@ -207,6 +207,14 @@ def test_what_is_no_object_of_a_kind_that_is_known_is_passed_over(audit, tmp_pat
     assert audit("--from", tmp_path)[0] == 0
 
 
+@pytest.mark.filterwarnings("error")
+def test_an_anchor_that_is_set_anew_is_nothing_to_warn_of(audit, tmp_path):
+    meta = "metadata: {name: &n a, labels: {x: &n b, y: *n}}"
+    (tmp_path / "m.yaml").write_text(f"apiVersion: v1\nkind: Node\n{meta}\n")
+
+    assert audit("--from", tmp_path) == (0, "nothing was found; 0 exempted\n", "")
+
+
 def test_a_path_that_is_not_there_and_a_directory_without_manifests_end_with_2(audit, tmp_path):
     assert audit("--from", tmp_path / "gone")[0] == 2
     assert audit("--from", tmp_path)[0] == 2
