@@ -10,6 +10,7 @@ import yaml
 
 from idlewin.adapters.permissions import NEEDED
 from idlewin.audit.checks import CHECKS
+from idlewin.audit.kinds import KINDS
 from idlewin.core import condition, diagram
 from idlewin.core.condition import ALARMS, ConditionType
 from tests.contract.kueue import fact
@@ -71,6 +72,20 @@ def checks() -> str:
     return "\n".join(rows)
 
 
+def auditor() -> str:
+    """A ClusterRole with which ``idlewin audit`` may list all that it looks at."""
+    groups: dict[str, list[str]] = {}
+    for looked in KINDS.values():
+        *_, group, _version, plural = ["", *looked.path.removeprefix("/apis").split("/")]
+        groups.setdefault("" if group == "api" else group, []).append(plural)
+    rules = [
+        f'  - {{apiGroups: ["{group}"], resources: [{", ".join(sorted(names))}], verbs: [list]}}'
+        for group, names in sorted(groups.items())
+    ]
+    head = ["apiVersion: rbac.authorization.k8s.io/v1", "kind: ClusterRole"]
+    return "\n".join(["```yaml", *head, "metadata: {name: idlewin-audit}", "rules:", *rules, "```"])
+
+
 MACHINE = {
     "diagram": lambda: f"```mermaid\n{diagram.mermaid()}\n```",
     "wanted": diagram.wanted_table,
@@ -79,7 +94,7 @@ MACHINE = {
 }
 METRICS = {"conditions": conditions, "alerts": alerts}
 PAGES = {
-    DOCS / "audit.md": {"checks": checks},
+    DOCS / "audit.md": {"checks": checks, "auditor": auditor},
     DOCS / "machine.md": MACHINE,
     DOCS / "kueue.md": {"facts": fact.table},
     DOCS / "metrics.md": METRICS,

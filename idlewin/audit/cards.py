@@ -66,7 +66,9 @@ def _shared(facts: Facts, domain: str) -> Iterator[Finding]:
         wanted = [(one, one.replicas * one.wants(domain)) for one in group]
         # Who waits for a card is told beside whoever has it.
         has = [
-            (one, sum(one.held.get(n, 0) for n in names) * one.wants(domain)) for one in claiming
+            (one, sum(one.held.get(name, 0) for name in names) * one.wants(domain))
+            for one in claiming
+            if not one.local_queue
         ]
         if there:
             most = sum(facts.physical(node, domain) for node in there)

@@ -219,8 +219,9 @@ class Facts:
 
 
 def domain_of(resource: str) -> str:
-    """The vendor of an extended resource."""
-    return resource.partition("/")[0]
+    """The vendor of an extended resource; a partition that hardware keeps is a card by itself."""
+    vendor, _, name = resource.partition("/")
+    return resource if name.startswith("mig-") else vendor
 
 
 def counted(node: Node, domain: str) -> int | None:

@@ -14,6 +14,7 @@ import yaml
 from idlewin.audit.checks import CHECKS, Id
 from idlewin.cli.app import main
 from tests.controlplane.deployed import deploy
+from tests.docs import auditor
 from tests.labs.kubelab.api import wait_for
 from tests.labs.kubelab.controlplane import ControlPlane
 
@@ -118,7 +119,7 @@ def _running(plane: ControlPlane, namespace: str) -> int:
     return sum(pod["status"].get("phase") == "Running" for pod in pods)
 
 
-def test_what_an_account_may_not_list_is_said_and_without_pods_there_is_no_audit(
+def test_what_an_account_may_not_list_is_said_and_the_documented_role_lists_all(
     faulty: ControlPlane, audit: Ask, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rbac = "rbac.authorization.k8s.io/v1"
@@ -153,3 +154,8 @@ def test_what_an_account_may_not_list_is_said_and_without_pods_there_is_no_audit
     assert "clusterqueues.kueue.x-k8s.io is forbidden" in found["unseen"]["clusterqueues"]
     assert of(found, Id.OVERSUBSCRIBED)
     assert not of(found, Id.QUOTA)
+
+    whole = yaml.safe_load(auditor().strip("`").removeprefix("yaml"))
+    faulty.api.apply({**whole, "metadata": meta})
+
+    wait_for("all rights", lambda: audit("--kubeconfig", limited)[1]["unseen"] == {})

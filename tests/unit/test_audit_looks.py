@@ -126,6 +126,24 @@ def test_who_waits_for_a_card_is_told_beside_whoever_has_it():
     assert "Deployment lab/embed (1), Deployment lab/swap (1)" in told[0][2]
 
 
+def test_partitions_that_hardware_keeps_are_cards():
+    mig = node(cards=7, resource="nvidia.com/mig-1g.10gb")
+    mig["metadata"]["labels"] = {"nvidia.com/gpu.count": "1"}
+    apps = [deployment(f"a{n}", spec(resource="nvidia.com/mig-1g.10gb")) for n in range(7)]
+
+    assert ids(mig, *apps) == []
+    assert ids(mig, *apps, deployment("more", spec(resource="nvidia.com/mig-1g.10gb"))) == [
+        Id.SHARED
+    ]
+
+
+def test_serving_that_waits_for_queued_work_to_end_is_no_finding():
+    pods = pod("w-1", ("Job", "w"), "n1")
+
+    assert ids(node(), deployment("swap", spec()), job("w", spec(), "mine"), pods) == []
+    assert Id.SHARED in ids(node(), deployment("swap", spec()), job("w", spec()), pods)
+
+
 def test_pods_that_have_ended_and_what_is_at_zero_hold_nothing():
     ended = pod("old", ("Job", "gone"), "n1")
     ended["status"]["phase"] = "Succeeded"
