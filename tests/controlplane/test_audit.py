@@ -17,6 +17,7 @@ from tests.controlplane.deployed import deploy
 from tests.docs import auditor
 from tests.labs.kubelab.api import wait_for
 from tests.labs.kubelab.controlplane import ControlPlane
+from tests.labs.promlab.prometheus import Prometheus
 
 pytestmark = pytest.mark.controlplane
 FAULTS = Path(__file__).parents[1] / "golden/audit/faults"
@@ -92,6 +93,20 @@ def of(found: Json, check: Id) -> list[str]:
 def test_a_bare_cluster_has_no_finding_and_what_it_lacks_is_no_fault(audit: Ask) -> None:
     """The first of this file: nothing is there yet."""
     assert audit() == (0, {"findings": [], "exempted": [], "unseen": {}})
+
+
+def test_how_long_cards_were_idle_is_asked_of_prometheus_and_without_an_answer_it_ends_with_3(
+    plane: ControlPlane, prometheus: Prometheus, audit: Ask, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = ("--kubeconfig", str(plane.kubeconfig))
+    with pytest.raises(SystemExit) as end:
+        main(["audit", *own, "--prometheus", "http://127.0.0.1:1"])
+    assert end.value.code == 3
+    assert "Prometheus" in capsys.readouterr().err
+
+    prometheus.start()
+
+    assert audit("--prometheus", prometheus.url)[0] == 0
 
 
 def test_each_fault_is_found_once_and_whose_pods_are_where_is_said(

@@ -126,6 +126,25 @@ def test_who_waits_for_a_card_is_told_beside_whoever_has_it():
     assert "Deployment lab/embed (1), Deployment lab/swap (1)" in told[0][2]
 
 
+def test_two_cards_that_are_given_out_five_times_each_have_four_claimants_and_no_arbiter():
+    on = {"llama-swap": "b60", "qwen3-embed": "b60", "qwen3-8b": "b580", "jellyfin": "b580"}
+    nodes = [node(name, cards=5, count=1) for name in ("b580", "b60")]
+    apps = [deployment(name, spec()) for name in on]
+    pods = [pod(f"{n}-1", ("ReplicaSet", f"{n}-5"), at, app=n) for n, at in on.items()]
+    shared = thing("GpuDevicePlugin", "gpu", "", spec={"sharedDevNum": 5})
+
+    told = found(*nodes, *apps, *pods, shared)
+
+    assert [one[:2] for one in told] == [
+        (Id.OVERSUBSCRIBED, "Node b580"),
+        (Id.OVERSUBSCRIBED, "Node b60"),
+        (Id.SHARED, "Node b580"),
+        (Id.SHARED, "Node b60"),
+        (Id.REPLICAS, "GpuDevicePlugin gpu"),
+    ]
+    assert told[2][2].endswith("Deployment lab/qwen3-8b (1), Deployment lab/jellyfin (1)")
+
+
 def test_partitions_that_hardware_keeps_are_cards():
     mig = node(cards=7, resource="nvidia.com/mig-1g.10gb")
     mig["metadata"]["labels"] = {"nvidia.com/gpu.count": "1"}
