@@ -16,6 +16,7 @@ from idlewin.codec import read_rule, read_status, status_patch, write_status
 from idlewin.core.status import Status
 from idlewin.crd import crd
 from idlewin.errors import RuleError
+from idlewin.rulefile import BESIDE
 from tests.labs.kubelab.api import ApiError, wait_for
 
 pytestmark = pytest.mark.controlplane
@@ -24,6 +25,7 @@ PLANE = {"with_kueue": False}
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 RULES = "/apis/idlewin.dev/v1alpha1/idlerules"
 EXAMPLES = Path(__file__).parents[2] / "rules"
+RULE_FILES = [file for file in sorted(EXAMPLES.glob("*.yaml")) if not file.stem.endswith(BESIDE)]
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +82,7 @@ def test_the_api_server_takes_the_crd_as_structural(conditions):
 
 
 @pytest.mark.usefixtures("conditions")
-@pytest.mark.parametrize("file", sorted(EXAMPLES.glob("*.yaml")), ids=lambda file: file.stem)
+@pytest.mark.parametrize("file", RULE_FILES, ids=lambda file: file.stem)
 def test_each_example_rule_is_stored_as_it_was_written(plane, file):
     body = yaml.safe_load(file.read_text())
 

@@ -8,7 +8,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from idlewin.core.text import camel
-from idlewin.rulefile import read_files
+from idlewin.rulefile import BESIDE, read_files
 from idlewin.ruletest.written import Check, Event, Expect, Past, RuleTest, Written
 
 ROOT = Path(__file__).parents[2]
@@ -24,10 +24,10 @@ def idlewin(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_each_rule_has_a_test_beside_it() -> None:
-    rules = {path.name.removesuffix(".yaml") for path in RULES.glob("*.yaml")}
-    tested = {name.removesuffix(".test") for name in rules if name.endswith(".test")}
+    files = {path.stem for path in RULES.glob("*.yaml")}
+    tested = {name.removesuffix(".test") for name in files if name.endswith(".test")}
 
-    assert {name for name in rules if not name.endswith(".test")} == tested
+    assert {name for name in files if not name.endswith(BESIDE)} == tested
 
 
 def test_every_pod_of_the_contention_has_an_example() -> None:
