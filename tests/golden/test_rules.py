@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 RULES = ROOT / "rules"
 #: Who contends for the cards of one cluster, and who wants one besides.
 CONTENTION = {"llama-swap", "qwen3-8b-b580", "jellyfin", "qwen3-embed"}
-BESIDE = {"whisper-asr", "immich-machine-learning", "nsfw-detector"}
+OTHERS = {"whisper-asr", "immich-machine-learning", "nsfw-detector"}
 
 
 def idlewin(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -34,7 +34,7 @@ def test_every_pod_of_the_contention_has_an_example() -> None:
     documents = read_files([RULES]).documents
     named = {s.name for document in documents if document.rule for s in document.rule.serving}
 
-    assert named >= CONTENTION | BESIDE
+    assert named >= CONTENTION | OTHERS
 
 
 def test_the_rules_agree_with_each_other() -> None:
