@@ -64,7 +64,7 @@ def ends(s: Situation) -> Iterator[str]:
 def line(check: Check) -> str:
     """One check: its verdict, what was seen and what was asked for."""
     asked = f", asked for: {check.limit}" if check.limit else ""
-    return f"{'yes' if check.passed else 'no ':3} {check.name}: {check.observed}{asked}"
+    return f"{'yes' if check.passed else 'no ':3} {check.name}: {check.observed or 'none'}{asked}"
 
 
 def wish(action: Action) -> str:

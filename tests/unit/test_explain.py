@@ -12,7 +12,8 @@ from idlewin.adapters.arbiter import Arbiters
 from idlewin.cli import explain as verb
 from idlewin.core import opening, timing
 from idlewin.core.decide import decide
-from idlewin.core.explain import ends
+from idlewin.core.decision import Check
+from idlewin.core.explain import ends, line
 from idlewin.core.phase import Phase
 from idlewin.errors import Exit
 from tests.builders import (
@@ -130,3 +131,7 @@ def test_where_nothing_is_forecast_there_is_no_picture_and_a_line_says_why(
 
     assert ended.value.exit_code == Exit.FAILED
     assert capsys.readouterr().err == f"no picture: {why}\n"
+
+
+def test_what_was_looked_for_and_not_found_is_told_as_none():
+    assert line(Check("our record on", passed=False, observed="")) == "no  our record on: none"
