@@ -24,10 +24,10 @@ VERBS = {
     "run": "Run the controller: watch, decide, hand cards over.",
     "init": "Write a first rule, drafted from what the cluster shows.",
     "check": "Check rule files: errors by line, conflicts, doubts.",
-    "plane": "Render cards, tenants and classes of work into manifests of Kueue.",
+    "plane": "Render cards, tenants and classes of work into manifests.",
     "test": "Run the tests of rules: *.test.yaml, in a simulated cluster.",
-    "sources": "Show where demand can be seen, and probe what Prometheus has of it.",
-    "doctor": "Say what stands between a cluster and a first window, and what to do.",
+    "sources": "Show where demand can be seen, and probe Prometheus for it.",
+    "doctor": "Say what is in the way of a first window, and what to do.",
     "audit": "Say who is on cards past whom, and which limits are none.",
     "explain": "Say why a rule's pool is where it is, and what it waits for.",
     "status": "Show all rules: phase, reason, since, until.",
@@ -38,7 +38,7 @@ VERBS = {
     "resume": "Let a paused or contested rule go on.",
     "replay": "Run a recorded trace through the same code, and score it.",
     "backtest": "Judge forecasters, and the rules in use, on recorded demand.",
-    "tune": "Try other values of a rule on its own history, and show what to change.",
+    "tune": "Try other values of a rule on its history; show the change.",
 }
 
 _EPILOG = """\b

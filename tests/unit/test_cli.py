@@ -180,3 +180,9 @@ def test_a_folder_for_pictures_that_cannot_be_made_is_told_before_the_work(tmp_p
     assert done.returncode == Exit.USAGE
     assert done.stderr.startswith("error: out cannot be made")
     assert not done.stdout
+
+
+def test_no_verb_is_told_in_more_words_than_the_list_has_room_for():
+    listed = idlewin("--help").stdout.partition("Commands:")[2].partition("Exit codes")[0]
+
+    assert [text for line in listed.splitlines() if (text := line.strip()).endswith("...")] == []
