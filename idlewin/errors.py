@@ -10,6 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
+#: What makes a cluster know IdleRules, and the words where it does not.
+DEFINE = "kubectl apply -f deploy/base/namespace.yaml -f deploy/base/crd.yaml"
+NO_RULES = f"the cluster knows no IdleRule; {DEFINE}"
+
 
 class Exit(IntEnum):
     """What the command line's exit code says; docs/cli.md lists them."""

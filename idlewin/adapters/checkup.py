@@ -22,6 +22,7 @@ from idlewin.core.pool import RuleObject
 from idlewin.core.rule import API_VERSION
 from idlewin.core.scope import scope_of
 from idlewin.crd import PLURAL, crd
+from idlewin.errors import DEFINE
 from idlewin.ports import Cluster
 from idlewin.rulecheck import faults
 
@@ -30,8 +31,7 @@ _DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 #: Minor versions of Kubernetes 1: that of all tests, and the first that has all that is asked for.
 _TESTED, _OLDEST = 36, 30
 _MINOR = re.compile(r"(\d+)")
-#: What applies the definition alone, and what gives the account all that it needs.
-DEFINE = "kubectl apply -f deploy/base/namespace.yaml -f deploy/base/crd.yaml"
+#: What gives the account all that it needs.
 ACT = "kubectl apply -k deploy/overlays/act"
 
 

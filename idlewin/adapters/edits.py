@@ -21,7 +21,7 @@ from idlewin.core.decision import Verdict
 from idlewin.core.pool import ADOPTED_BY, BEFORE_US, EPOCH, LEFT, MANAGER, RESUME, RuleObject
 from idlewin.core.rule import API_VERSION
 from idlewin.core.text import format_instant, to_second
-from idlewin.errors import IdlewinError, RefusedError, UnreachableError, UsageError
+from idlewin.errors import NO_RULES, IdlewinError, RefusedError, UnreachableError, UsageError
 from idlewin.ports import LookError
 
 Json = dict[str, Any]
@@ -206,10 +206,7 @@ def told(what: str) -> Iterator[None]:
 
 def _as_told(what: str, error: ApiError) -> IdlewinError:
     if error.gone and what == "IdleRules":
-        return RefusedError(
-            "the cluster knows no IdleRule; kubectl apply -f deploy/base/namespace.yaml "
-            "-f deploy/base/crd.yaml"
-        )
+        return RefusedError(NO_RULES)
     match _verdict(error):
         case Verdict.CONFLICT:
             return RefusedError(f"{what} changed meanwhile; run the same command again")

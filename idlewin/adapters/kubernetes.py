@@ -21,13 +21,10 @@ from idlewin.adapters.writes import Writer
 from idlewin.core.decision import Action, Decision, Outcome
 from idlewin.core.lint import NO_KUEUE
 from idlewin.core.pool import Pool, RuleObject, Scope
+from idlewin.errors import NO_RULES
 from idlewin.ports import Clock, LookError
 
 log = logging.getLogger(__name__)
-NO_RULES = (
-    "the cluster knows no IdleRule; kubectl apply -f deploy/base/namespace.yaml "
-    "-f deploy/base/crd.yaml"
-)
 
 
 class KubernetesCluster:

@@ -20,7 +20,7 @@ from idlewin.cli.connection import (
     a_url,
 )
 from idlewin.cli.output import folder_writable
-from idlewin.errors import Exit, UsageError, unreadable
+from idlewin.errors import DEFINE, Exit, UsageError, unreadable
 from idlewin.options import Options
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ def _said(draft: Draft, out: Path | None, queues: Path | None) -> Iterator[str]:
     if draft.queues:
         yield from _first_the_queues(draft, queues)
     if draft.no_definition:
-        yield "  kubectl apply -f deploy/base/namespace.yaml -f deploy/base/crd.yaml"
+        yield f"  {DEFINE}"
     yield f"  kubectl apply -f {mine}"
     for queue, rule in draft.adopt:
         yield f"  idlewin adopt {queue} --rule {rule}"

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from idlewin.adapters.api import connect
-from idlewin.adapters.checkup import DEFINE
 from idlewin.cli.app import main
+from idlewin.errors import DEFINE
 from tests.controlplane.deployed import deploy, render
 from tests.controlplane.scene import Scene
 from tests.controlplane.setting import JOBS

@@ -10,10 +10,11 @@ import pytest
 
 from idlewin.adapters.api import ApiError
 from idlewin.adapters.clock import SystemClock
-from idlewin.adapters.kubernetes import NO_RULES, KubernetesCluster
+from idlewin.adapters.kubernetes import KubernetesCluster
 from idlewin.adapters.reflector import Timing
 from idlewin.core.lint import NO_KUEUE
 from idlewin.core.pool import Scope
+from idlewin.errors import NO_RULES
 from idlewin.ports import LookError
 
 SCOPE = Scope(rule="b580", targets=(), queues=(), resource="example.com/gpu")
